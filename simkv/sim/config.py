@@ -1,0 +1,136 @@
+"""What the simulator needs to know, resolved: plain frozen data in SI units.
+
+The scenario layer builds a :class:`SystemConfig`; nothing here parses text or holds a default
+that a user would care about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Write = Literal["write_through", "write_through_selective", "write_back", "never"]
+Prefetch = Literal["none", "queue"]
+Load = Literal["hold", "overlap"]
+Scheduling = Literal["fcfs", "priority"]
+RouterName = Literal["round_robin", "least_loaded", "prefix_aware"]
+Relation = Literal["copy", "exclusive"]
+
+
+class StepCost(Protocol):
+    """Time of one forward step (design: overhead + linear + attention + communication)."""
+
+    layers: int
+
+    def decode(self, sequences: int, context_tokens: int) -> tuple[float, float, int]:
+        """Pure decode of ``sequences`` whose KV read sums to ``context_tokens`` in the first step.
+
+        Returns ``(first_s, growth_s, steps)``: the first step's time, by how much each following
+        step is longer (each sequence is one token longer each step), and for how many steps that
+        holds (``2**62`` where nothing bends).
+        """
+
+    def mixed(self, sequences: int, context_tokens: int, chunks: list[tuple[int, int]], sampled: int) -> float:
+        """One step that also computes prefill ``chunks``, each ``(new_tokens, context_before)``.
+
+        ``sequences``/``context_tokens`` are the decoding part, ``sampled`` the number of
+        sequences that get an output token in this step (decodes and finished prefills).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """One replica's engine, in vLLM's terms."""
+
+    block_tokens: int
+    block_bytes: int
+    """Bytes of one block, all layers, all tensor-parallel ranks together."""
+    num_gpu_blocks: int
+    """Usable blocks (vLLM's null block already taken off)."""
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    max_model_len: int
+    scheduling: Scheduling = "fcfs"
+    prefix_caching: bool = True
+    reserve_full_prompt: bool = True
+    load: Load = "hold"
+    store_outputs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinkConfig:
+    """The PCIe link of one replica (all ranks together), both directions."""
+
+    h2d_bytes_per_s: float
+    d2h_bytes_per_s: float
+    duplex_bytes_per_s: float
+    """Cap on both directions together; ``inf`` for none."""
+    latency_s: float
+    """Cost of one descriptor (one contiguous piece)."""
+    descriptors_per_block: int = 1
+    chunk_bytes: int = 2 << 20
+    """A transfer in service gives way to a more urgent one at multiples of this."""
+
+
+@dataclass(frozen=True, slots=True)
+class DramConfig:
+    """Host memory of one host."""
+
+    capacity_bytes: float
+    bandwidth_bytes_per_s: float
+    shared: bool
+    """True: one pool for all replicas of a host; False: split evenly between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SsdConfig:
+    """Local SSDs of one host, as one device; always shared by its replicas."""
+
+    capacity_bytes: float
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    latency_s: float
+    queue_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadConfig:
+    """Which policy decides; every tier uses the same eviction policy unless told otherwise."""
+
+    eviction: str = "lru"
+    eviction_lambda: float | None = None
+    write: Write = "write_through"
+    relation: Relation = "copy"
+    prefetch: Prefetch = "none"
+    prefetch_window: int = 8
+    """How many waiting requests the look-ahead prefetcher considers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassConfig:
+    """A request class: a lower priority number goes first."""
+
+    name: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SystemConfig:
+    """One simulated serving system."""
+
+    engine: EngineConfig
+    cost: StepCost
+    replicas: int
+    hosts: int
+    router: RouterName
+    link: LinkConfig
+    dram: DramConfig
+    ssd: SsdConfig
+    offload: OffloadConfig
+    classes: tuple[ClassConfig, ...] = ()
+    duration_s: float | None = None
+    """Arrivals after this are not taken in; what is in flight is finished."""
+    step_exact: bool = False
+    audit: bool = False
+    sample_s: float | None = None
+    """First sampling interval of the time series; doubles as the run grows. None: chosen."""

@@ -1,0 +1,57 @@
+"""What a workload hands to the simulator: requests, and the content of their tokens.
+
+Token content is described by *spans*, never by tokens: a span ``(stream, start, length)``
+says "tokens ``start .. start+length-1`` of stream ``stream``". Two positions hold the same
+token exactly when stream and offset agree, so two prompts share a prefix exactly as far as
+their spans agree. A chat session is one growing stream; a system prompt is a stream of its
+own; a trace row with chained block hashes is a few runs of one stream; a prompt that shares
+nothing is one private stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Span = tuple[int, int, int]
+"""``(stream, start_token, length_tokens)``; ``length_tokens`` > 0."""
+
+Spans = tuple[Span, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request as it arrives; immutable by convention, never changed by the simulator.
+
+    ``spans`` covers the prompt *and* the output, ``prompt_tokens + output_tokens`` tokens in
+    all, adjacent contiguous spans of one stream merged.
+    """
+
+    id: int
+    arrival_s: float
+    prompt_tokens: int
+    output_tokens: int
+    spans: Spans
+    session: int = -1
+    turn: int = 0
+    cls: str = ""
+    group: int = field(default=-1)
+
+
+class Source(Protocol):
+    """A workload: open arrivals in time order, and what follows when a request ends."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Every value that ``Request.cls`` can take."""
+
+    def arrivals(self) -> Iterator[Request]:
+        """Yield requests whose time doesn't depend on the run, ``arrival_s`` never falling; lazily."""
+
+    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
+        """Return the request that follows ``request`` (next turn, next of a user), or None.
+
+        Called once for each request, when it has finished (or was rejected: ``finished`` False)
+        at ``ended_s``; the follower's ``arrival_s`` is at or after ``ended_s``.
+        """
