@@ -1,0 +1,299 @@
+"""The ``workload`` section: which keys each kind of workload takes.
+
+``spec(workload)`` gives the section as a plain dict in SI (absent keys left out), which is what
+``simkv.workload.synthetic.build`` reads. Kinds and their keys:
+
+* all but trace: ``requests`` (count; ``run.duration`` also bounds), ``system_prompt {tokens, variants}``
+  shared by requests that draw the same variant, ``mix {class: share}``
+* ``plain``: ``arrival``, ``prompt_tokens``, ``output_tokens``; each prompt is private
+* ``sessions``: ``arrival`` (of sessions), ``turns``, ``think_time``, ``prompt_tokens`` (new user tokens of
+  a turn), ``first_prompt_tokens`` (of the first turn, where it differs), ``output_tokens``
+* ``documents``: ``arrival``, ``documents {count, tokens, popularity}``, ``prompt_tokens`` (the question),
+  ``output_tokens``
+* ``batch``: ``size`` requests at time 0 and, with ``interval``, again every interval; ``prompt_tokens``,
+  ``output_tokens``; no ``arrival``
+* ``trace``: ``path``, ``format``, ``time_scale``, ``limit``
+
+``arrival {process: poisson|gamma|constant, rate[, cv]}`` is open;
+``{process: closed_loop, users[, think_time]}`` starts a user's next request when the last has ended (with
+``sessions``: their next session); ``{process: all_at_once}`` is everything at time 0.
+
+A *length* is a token count, or ``{dist: constant, value}``, ``{dist: uniform, low, high}`` (both ends
+included), ``{dist: lognormal, mean|median, sigma|cv[, min, max]}``, ``{dist: geometric, mean[, min, max]}``,
+``{dist: empirical, values[, weights]}`` or ``{dist: empirical, path}``; ``turns`` is the same with counts.
+A *time* that varies is a time, or ``{dist: constant, value}``, ``{dist: exponential, mean}``,
+``{dist: uniform, low, high}`` or ``{dist: lognormal, mean|median, sigma|cv[, min, max]}``, in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from simkv.scenario.base import Discriminated, FilePath, Section, fault, plain
+from simkv.scenario.quantity import (
+    Count,
+    FractionAboveZero,
+    NumberAboveZero,
+    Quantity,
+    RequestRate,
+    SmallCount,
+    Time,
+    TimeAboveZero,
+    TokensAboveZero,
+)
+
+# ---- varying lengths, turns and times ---------------------------------------------------------
+
+
+class _Limited(Section):
+    """Mixin of the distributions with a tail."""
+
+    min: TokensAboveZero | None = Field(None, description="Draws below are raised to this")
+    max: TokensAboveZero | None = Field(None, description="Draws above are lowered to this")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise fault("min is above max", "swap them")
+        return self
+
+
+def _one_of(section: Section, first: str, second: str) -> None:
+    given = [key for key in (first, second) if getattr(section, key) is not None]
+    if len(given) != 1:
+        reason = f"both {first} and {second} are given" if given else f"neither {first} nor {second} is given"
+        raise fault(reason, f"give one of {first}, {second}")
+
+
+class ConstantLength(Section):
+    dist: Literal["constant"]
+    value: TokensAboveZero
+
+
+class UniformLength(Section):
+    """Every length from ``low`` to ``high``, both included."""
+
+    dist: Literal["uniform"]
+    low: TokensAboveZero
+    high: TokensAboveZero
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise fault("low is above high", "swap them")
+        return self
+
+
+class LognormalLength(_Limited):
+    """Logarithm normally distributed; ``cv`` is the standard deviation over the mean."""
+
+    dist: Literal["lognormal"]
+    mean: TokensAboveZero | None = None
+    median: TokensAboveZero | None = None
+    sigma: Annotated[NumberAboveZero | None, Field(description="Of the logarithm")] = None
+    cv: NumberAboveZero | None = None
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        _one_of(self, "mean", "median")
+        _one_of(self, "sigma", "cv")
+        return self
+
+
+class GeometricLength(_Limited):
+    """1, 2, 3, ...: the discrete exponential."""
+
+    dist: Literal["geometric"]
+    mean: Annotated[TokensAboveZero, Field(description="Of the untruncated distribution")]
+
+
+class EmpiricalLength(Section):
+    """Drawn from given values, or from the numbers in a file, one a line."""
+
+    dist: Literal["empirical"]
+    values: list[TokensAboveZero] | None = Field(None, min_length=1, max_length=1_000_000)
+    weights: list[NumberAboveZero] | None = Field(None, min_length=1, max_length=1_000_000)
+    path: FilePath | None = Field(None, description="Text file with one number a line")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _one_of(self, "values", "path")
+        if self.weights is not None and (self.values is None or len(self.weights) != len(self.values)):
+            raise fault("weights doesn't have one entry a value", "give as many weights as values, or none")
+        return self
+
+
+Length = Annotated[
+    TokensAboveZero | ConstantLength | UniformLength | LognormalLength | GeometricLength | EmpiricalLength,
+    Discriminated("dist", TokensAboveZero),
+]
+
+
+class ConstantTime(Section):
+    dist: Literal["constant"]
+    value: Time
+
+
+class ExponentialTime(Section):
+    dist: Literal["exponential"]
+    mean: Time
+
+
+class UniformTime(Section):
+    dist: Literal["uniform"]
+    low: Time
+    high: Time
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise fault("low is above high", "swap them")
+        return self
+
+
+class LognormalTime(Section):
+    dist: Literal["lognormal"]
+    mean: TimeAboveZero | None = None
+    median: TimeAboveZero | None = None
+    sigma: NumberAboveZero | None = None
+    cv: NumberAboveZero | None = None
+    min: Time | None = None
+    max: Time | None = None
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        _one_of(self, "mean", "median")
+        _one_of(self, "sigma", "cv")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise fault("min is above max", "swap them")
+        return self
+
+
+VaryingTime = Annotated[
+    Time | ConstantTime | ExponentialTime | UniformTime | LognormalTime,
+    Discriminated("dist", Time),
+]
+
+
+# ---- arrivals ---------------------------------------------------------------------------------
+
+
+class PoissonArrival(Section):
+    process: Literal["poisson"]
+    rate: RequestRate
+
+
+class GammaArrival(Section):
+    """Gaps are gamma distributed: ``cv`` above 1 is burstier than Poisson, below 1 smoother."""
+
+    process: Literal["gamma"]
+    rate: RequestRate
+    cv: NumberAboveZero
+
+
+class ConstantArrival(Section):
+    process: Literal["constant"]
+    rate: RequestRate
+
+
+class ClosedLoopArrival(Section):
+    """A fixed number of users; each sends again, after thinking, when the last one has ended."""
+
+    process: Literal["closed_loop"]
+    users: Count
+    think_time: VaryingTime = 0.0
+
+
+class AllAtOnceArrival(Section):
+    process: Literal["all_at_once"]
+
+
+Arrival = Annotated[
+    PoissonArrival | GammaArrival | ConstantArrival | ClosedLoopArrival | AllAtOnceArrival,
+    Discriminated("process"),
+]
+
+
+# ---- the kinds --------------------------------------------------------------------------------
+
+
+class SystemPrompt(Section):
+    """Tokens at the head of a prompt that other requests share."""
+
+    tokens: TokensAboveZero
+    variants: SmallCount = Field(1, description="How many different ones; drawn uniformly")
+
+
+class _Synthetic(Section):
+    requests: Count | None = Field(None, description="How many requests; run.duration bounds as well")
+    prompt_tokens: Length
+    output_tokens: Length
+    system_prompt: SystemPrompt | None = None
+    mix: dict[str, FractionAboveZero] | None = Field(None, description="Share of each class of requests; sums to 1")
+
+
+class PlainWorkload(_Synthetic):
+    """Independent requests whose prompts share nothing but a system prompt."""
+
+    kind: Literal["plain"]
+    arrival: Arrival
+
+
+class SessionsWorkload(_Synthetic):
+    """Conversations: each turn's prompt is everything said so far and ``prompt_tokens`` new ones."""
+
+    kind: Literal["sessions"]
+    arrival: Annotated[Arrival, Field(description="Of sessions")]
+    turns: Annotated[Length, Field(description="Turns of a session")]
+    think_time: Annotated[VaryingTime, Field(description="From an answer's end to the next turn")] = 0.0
+    first_prompt_tokens: Length | None = Field(None, description="Of the first turn; absent: as prompt_tokens")
+
+
+class Documents(Section):
+    count: Count
+    tokens: Annotated[Length, Field(description="Length of a document")]
+    popularity: Annotated[
+        float | Literal["uniform"],
+        Quantity("number", least=5e-324, most=100, words=("uniform",)),
+        Field(description="uniform, or the exponent of a Zipf law"),
+    ] = "uniform"
+
+
+class DocumentsWorkload(_Synthetic):
+    """Questions about documents: a document is the shared head, ``prompt_tokens`` the question behind it."""
+
+    kind: Literal["documents"]
+    arrival: Arrival
+    documents: Documents
+
+
+class BatchWorkload(_Synthetic):
+    """``size`` requests at once; with an ``interval``, again every interval."""
+
+    kind: Literal["batch"]
+    size: Count
+    interval: TimeAboveZero | None = None
+
+
+class TraceWorkload(Section):
+    """Requests from a file."""
+
+    kind: Literal["trace"]
+    path: FilePath
+    format: Literal["auto", "mooncake", "lengths"] = "auto"
+    time_scale: NumberAboveZero = Field(1.0, description="Arrival times are multiplied by this: 2 is half the load")
+    limit: Count | None = Field(None, description="At most this many requests, from the front")
+
+
+Workload = Annotated[
+    PlainWorkload | SessionsWorkload | DocumentsWorkload | BatchWorkload | TraceWorkload,
+    Discriminated("kind"),
+]
+
+
+def spec(workload: Section) -> dict[str, Any]:
+    """Return the section as a plain dict in SI, keys without a value left out."""
+    result: dict[str, Any] = plain(workload)
+    return result
