@@ -1,0 +1,73 @@
+"""score = λ·recency + (1−λ)·freq, the lowest first.
+
+Both terms are ranks among the candidates, scaled to 0..1 by the number of candidates less one:
+``recency`` the number of candidates used longer ago, ``freq`` the number of candidates with
+fewer uses (so equal counts have equal rank). Ties go to the less recent. λ=1 orders as ``lru``
+and λ=0 as ``lfu``.
+
+Scores are compared exactly: with λ = p/q (the decimal as written) as whole numbers
+``p·recency + (q−p)·freq``, the common scale left out.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Generic
+
+from simkv.errors import InputError, Problem
+from simkv.kvcache.eviction.base import E
+from simkv.kvcache.eviction.lfu import UseClasses
+from simkv.kvcache.eviction.ranks import RecencyRanks
+
+
+class Score(Generic[E]):
+    """Only the least recent of each class of use counts can have the lowest score."""
+
+    __slots__ = ("_classes", "_freq_weight", "_ranks", "_recency_weight")
+    needs_leaves = False
+
+    def __init__(self, lam: float) -> None:
+        if not 0 <= lam <= 1:
+            raise InputError(Problem("λ is not a share", "write a number from 0 to 1", path="lambda", value=str(lam)))
+        exact = Fraction(repr(float(lam)))
+        self._recency_weight = exact.numerator
+        self._freq_weight = exact.denominator - exact.numerator
+        self._classes: UseClasses[E] = UseClasses()
+        self._ranks: RecencyRanks[E] = RecencyRanks()
+
+    def add(self, e: E) -> None:
+        """Make ``e`` the most recent candidate."""
+        self._classes.add(e)
+        self._ranks.append(e)
+
+    def discard(self, e: E) -> None:
+        """Forget candidate ``e``."""
+        self._ranks.remove(e)
+        self._classes.discard(e)
+
+    def victim(self) -> E | None:
+        """Return the candidate with the lowest score.
+
+        Classes are met by rising ``freq``; one whose least recent member is more recent than that
+        of a class before it can't win, and none can once ``freq`` alone outweighs the best score.
+        """
+        ranks, members = self._ranks, self._classes.members
+        slot_of = ranks.slot_of
+        best: E | None = None
+        best_score = best_slot = lower = 0  # lower: candidates in the classes before this one
+        for uses in self._classes.counts:
+            least = self._freq_weight * lower
+            if best is not None and (least > best_score or not best_score):
+                break
+            oldest = next(iter(members[uses]))
+            slot = slot_of[oldest]
+            if best is None or slot < best_slot:
+                score = self._recency_weight * ranks.rank(slot) + least
+                if best is None or score <= best_score:
+                    best, best_score = oldest, score
+                best_slot = slot
+            lower += len(members[uses])
+        return best
+
+    def __len__(self) -> int:
+        return len(self._ranks)
