@@ -6,6 +6,10 @@ token exactly when stream and offset agree, so two prompts share a prefix exactl
 their spans agree. A chat session is one growing stream; a system prompt is a stream of its
 own; a trace row with chained block hashes is a few runs of one stream; a prompt that shares
 nothing is one private stream.
+
+Stream numbers from :data:`PRIVATE_STREAM_BASE` up are *private*: they belong to one request and
+no other request ever names them, so nobody needs to remember their content once the request has
+ended. Numbers below it (system prompts, documents, sessions, trace blocks) may come again.
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ Span = tuple[int, int, int]
 """``(stream, start_token, length_tokens)``; ``length_tokens`` > 0."""
 
 Spans = tuple[Span, ...]
+
+PRIVATE_STREAM_BASE = 1 << 40
+"""Streams at or above this number are never shared with another request."""
 
 
 @dataclass(slots=True, eq=False)

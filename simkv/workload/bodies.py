@@ -1,0 +1,81 @@
+"""What single requests consist of, when they arrive aside: lengths, spans, class and group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, repeat
+
+from simkv.workload.draws import indices
+from simkv.workload.lengths import lengths
+from simkv.workload.request import PRIVATE_STREAM_BASE, Spans
+from simkv.workload.shared import Documents, SystemPrompts
+from simkv.workload.spec import Spec, bad, need, number
+from simkv.workload.streams import Streams
+
+Body = tuple[int, int, Spans, str, int]
+"""``(prompt_tokens, output_tokens, spans, cls, group)``."""
+
+
+class Classes:
+    """Classes of requests by share; without a mix all are of the class ``""``."""
+
+    def __init__(self, mix: Spec | None, streams: Streams, where: str) -> None:
+        self.names = tuple(mix) if mix else ("",)
+        self._shares = [number(s, f"{where}.{name}", 0) for name, s in mix.items()] if mix else [1.0]
+        if sum(self._shares) <= 0:
+            raise bad(where, dict(mix or {}), "shares sum to zero", "give at least one class a share")
+        self._streams = streams
+
+    def draws(self) -> Iterator[str]:
+        """Yield class names without end."""
+        if len(self.names) == 1:
+            return repeat(self.names[0])
+        return map(self.names.__getitem__, indices(self._shares, self._streams("classes")))
+
+
+class PlainBodies:
+    """Private prompts, optionally behind a shared system prompt, whose tokens come on top."""
+
+    def __init__(self, spec: Spec, streams: Streams, where: str) -> None:
+        self.system = SystemPrompts(spec.get("system_prompt"), streams, f"{where}.system_prompt")
+        self.classes = Classes(spec.get("mix"), streams, f"{where}.mix")
+        self._spec, self._streams, self._where = spec, streams, where
+        for check in (self._prompts, self._outputs):
+            check()
+
+    def _prompts(self) -> Iterator[int]:
+        where = f"{self._where}.prompt_tokens"
+        return lengths(need(self._spec, "prompt_tokens", self._where), self._streams("prompt_tokens"), where)
+
+    def _outputs(self) -> Iterator[int]:
+        where = f"{self._where}.output_tokens"
+        return lengths(need(self._spec, "output_tokens", self._where), self._streams("output_tokens"), where)
+
+    def bodies(self) -> Iterator[Body]:
+        """Yield bodies without end, the same each time it is called."""
+        private = count(PRIVATE_STREAM_BASE)
+        drawn = zip(private, self._prompts(), self._outputs(), self.classes.draws(), self.system.draws(), strict=False)
+        for stream, prompt, output, cls, system in drawn:
+            own = (stream, 0, prompt + output)
+            if system:
+                yield prompt + system[0][2], output, (*system, own), cls, -1
+            else:
+                yield prompt, output, (own,), cls, -1
+
+
+class DocumentBodies(PlainBodies):
+    """A question (``prompt_tokens``) about a shared document, behind an optional system prompt.
+
+    ``group`` is the document's number.
+    """
+
+    def __init__(self, spec: Spec, streams: Streams, where: str) -> None:
+        super().__init__(spec, streams, where)
+        documents = need(spec, "documents", where)
+        self.documents = Documents(documents, self.system.count, streams, f"{where}.documents")
+
+    def bodies(self) -> Iterator[Body]:
+        """Yield bodies without end, the same each time it is called."""
+        drawn = zip(super().bodies(), self.documents.draws(), strict=False)
+        for (prompt, output, spans, cls, _), (d, document) in drawn:
+            yield prompt + document[2], output, (*spans[:-1], document, spans[-1]), cls, d

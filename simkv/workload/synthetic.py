@@ -1,0 +1,110 @@
+"""Synthetic workloads: from a scenario's workload section, already in SI units, to a source.
+
+``build`` is the whole interface. The kinds: ``plain`` (private prompts), ``sessions`` (growing
+contexts), ``documents`` (questions about shared documents) and ``batch`` (many at once). System
+prompts and documents come on top of ``prompt_tokens``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from simkv.errors import InputError, Problem
+from simkv.workload.arrivals import arrival_times, batch_times, think_times, users
+from simkv.workload.bodies import DocumentBodies, PlainBodies
+from simkv.workload.request import Source
+from simkv.workload.sessions import SessionContent, SessionSource
+from simkv.workload.single import ClosedSource, Limits, OpenSource
+from simkv.workload.spec import Spec, choose, need, number, whole
+from simkv.workload.streams import Streams
+
+WHERE = "workload"
+
+
+def build(spec: Spec, seed: int, duration_s: float | None = None) -> Source:
+    """Return the source that ``spec`` describes; equal arguments give equal requests.
+
+    ``spec["requests"]`` bounds the number of requests, ``duration_s`` their arrival times (which
+    stay below it). Raises InputError where a value is missing or wrong, or nothing bounds the
+    workload.
+    """
+    make = choose(_KINDS, need(spec, "kind", WHERE), f"{WHERE}.kind")
+    return make(spec, Streams(seed), _limits(spec, duration_s))
+
+
+def _limits(spec: Spec, duration_s: float | None) -> Limits:
+    requests = spec.get("requests")
+    one_batch = spec["kind"] == "batch" and spec.get("interval") is None
+    if requests is None and duration_s is None and not one_batch:
+        what = "nothing bounds the workload"
+        raise InputError(Problem(what, "give workload.requests or run.duration", path=f"{WHERE}.requests"))
+    most = None if requests is None else whole(requests, f"{WHERE}.requests", 1)
+    return Limits(most, None if duration_s is None else number(duration_s, "run.duration", 0))
+
+
+def _single(content: PlainBodies, spec: Spec, streams: Streams, limits: Limits) -> Source:
+    arrival, where = need(spec, "arrival", WHERE), f"{WHERE}.arrival"
+    if arrival.get("process") == "closed_loop":
+        return ClosedSource(content, users(arrival, where), _user_pauses(arrival, streams), limits)
+    return OpenSource(content, _times(arrival, streams), limits)
+
+
+def _start_over(
+    make: Callable[[Any, np.random.Generator, str], Iterator[float]],
+    spec: Any,
+    streams: Streams,
+    purpose: str,
+    key: str,
+) -> Callable[[], Iterator[float]]:
+    """Return what makes the same iterator anew at each call; a wrong ``spec`` is refused here."""
+
+    def again() -> Iterator[float]:
+        return make(spec, streams(purpose), key)
+
+    again()
+    return again
+
+
+def _times(arrival: Spec, streams: Streams) -> Callable[[], Iterator[float]]:
+    return _start_over(arrival_times, arrival, streams, "arrivals", f"{WHERE}.arrival")
+
+
+def _user_pauses(arrival: Spec, streams: Streams) -> Callable[[], Iterator[float]]:
+    where = f"{WHERE}.arrival.think_time"
+    return _start_over(think_times, arrival.get("think_time"), streams, "user_think_times", where)
+
+
+def _plain(spec: Spec, streams: Streams, limits: Limits) -> Source:
+    return _single(PlainBodies(spec, streams, WHERE), spec, streams, limits)
+
+
+def _documents(spec: Spec, streams: Streams, limits: Limits) -> Source:
+    return _single(DocumentBodies(spec, streams, WHERE), spec, streams, limits)
+
+
+def _batch(spec: Spec, streams: Streams, limits: Limits) -> Source:
+    size = whole(need(spec, "size", WHERE), f"{WHERE}.size", 1)
+    every = spec.get("interval")
+    interval_s = None if every is None else number(every, f"{WHERE}.interval", 0, above=True)
+    return OpenSource(PlainBodies(spec, streams, WHERE), partial(batch_times, size, interval_s), limits)
+
+
+def _sessions(spec: Spec, streams: Streams, limits: Limits) -> Source:
+    content = SessionContent(spec, streams, WHERE)
+    arrival, where = need(spec, "arrival", WHERE), f"{WHERE}.arrival"
+    if arrival.get("process") == "closed_loop":
+        starts = partial(batch_times, users(arrival, where), None)
+        return SessionSource(content, limits, starts, _user_pauses(arrival, streams))
+    return SessionSource(content, limits, _times(arrival, streams))
+
+
+_KINDS: dict[str, Callable[[Spec, Streams, Limits], Source]] = {
+    "plain": _plain,
+    "sessions": _sessions,
+    "documents": _documents,
+    "batch": _batch,
+}
