@@ -1,1 +1,12 @@
-"""."""
+"""Trace readers, one file a format; ``open_trace`` is the way in.
+
+Read ``base.py`` (the interface) first, then ``mooncake.py`` for an example; ``jsonl.py`` and
+``files.py`` hold what formats share; ``registry.py`` lists the formats.
+"""
+
+from simkv.workload.readers.base import TraceReader
+from simkv.workload.readers.registry import READERS, open_trace
+from simkv.workload.readers.report import ReadReport
+from simkv.workload.readers.source import TraceSource
+
+__all__ = ["READERS", "ReadReport", "TraceReader", "TraceSource", "open_trace"]

@@ -1,0 +1,117 @@
+"""Opening trace files and cutting them into lines; says what is wrong with a file that is no trace."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from simkv.errors import InputError, Problem
+
+MAX_LINE_BYTES = 1 << 20
+HEAD_BYTES = 1 << 16
+BOM = b"\xef\xbb\xbf"
+
+_MAGIC = {
+    b"PAR1": "is a Parquet file",
+    b"PK\x03\x04": "is a zip archive",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd",
+    b"BZh": "is compressed with bzip2",
+    b"\xfd7zXZ": "is compressed with xz",
+    b"SQLite format 3": "is an SQLite database",
+    b"\xff\xfe": "is UTF-16 text",
+    b"\xfe\xff": "is UTF-16 text",
+}
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of ``path``, their ends included; gzip is known by its first bytes.
+
+    Raises InputError for a file that can't be read, and for a line of over 1 MiB.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+                if len(line) > MAX_LINE_BYTES:
+                    raise _too_long(path, number, line)
+                yield line
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"can't be read on: {error}"
+        raise InputError(Problem(what, "get a whole copy of the file", file=str(path), line=number + 1)) from error
+
+
+def head(path: Path) -> bytes:
+    """Return the first 64 KiB of the text in ``path``, without a byte order mark.
+
+    Raises InputError where ``path`` is no readable file, empty, a Git LFS pointer, or not text.
+    """
+    try:
+        _check_is_file(path)
+        with _open(path) as file:
+            start = file.read(HEAD_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(Problem(f"can't be read: {error}", file=str(path))) from error
+    what, mend = _not_text(start)
+    if what:
+        raise InputError(Problem(what, mend, file=str(path)))
+    return start.removeprefix(BOM)
+
+
+def excerpt(text: object, most: int = 60) -> str:
+    """Return ``text`` in a form that fits into a message."""
+    shown = text.decode("utf-8", "replace").strip() if isinstance(text, bytes) else str(text)
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def _open(path: Path) -> BinaryIO:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def _check_is_file(path: Path) -> None:
+    if path.is_file():
+        return
+    if path.is_dir():
+        names = sorted(p.name for p in path.iterdir() if p.is_file())
+        raise InputError(Problem("is a folder, not a trace file", _name_some(names), file=str(path)))
+    if path.exists():
+        raise InputError(Problem("is not a regular file", file=str(path)))
+    folder = path.parent
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    if folder != path.parent:
+        raise InputError(Problem("does not exist", f"its folder is missing; there is {folder}", file=str(path)))
+    names = sorted(p.name for p in folder.iterdir())
+    near = get_close_matches(path.name, names, 3, 0.5)
+    raise InputError(Problem("does not exist", _name_some(near or names), file=str(path)))
+
+
+def _name_some(names: list[str]) -> str:
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"there is {shown}" if names else "its folder is empty"
+
+
+def _not_text(start: bytes) -> tuple[str, str]:
+    """Return what is wrong with a file that begins with ``start``, and the mend; or two empty strings."""
+    if not start.removeprefix(BOM).strip():
+        return "is empty", "give a trace with at least one row"
+    if start.startswith(b"version https://git-lfs"):
+        return "is a Git LFS pointer, not the data itself", "run 'git lfs pull' where it came from"
+    for magic, what in _MAGIC.items():
+        if start.startswith(magic):
+            return what, "give lines of text, plain or compressed with gzip"
+    if b"\0" in start:
+        return "is not text: it holds zero bytes", "give lines of text, plain or compressed with gzip"
+    return "", ""
+
+
+def _too_long(path: Path, number: int, line: bytes) -> InputError:
+    what = f"is longer than {MAX_LINE_BYTES:,} bytes"
+    return InputError(Problem(what, "write one request a line", file=str(path), line=number, path=excerpt(line, 30)))

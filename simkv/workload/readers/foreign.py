@@ -1,0 +1,32 @@
+"""Formats that are known by sight but not read: an error that names them helps more than "unknown"."""
+
+from __future__ import annotations
+
+_LOOK_BYTES = 4096
+_FORMATS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
+    ("an Azure LLM inference CSV", (b"TIMESTAMP", b"ContextTokens", b"GeneratedTokens")),
+    ("a BurstGPT CSV", (b"Timestamp", b"Request tokens", b"Response tokens")),
+    ("a Qwen-Bailian trace (JSONL)", (b'"chat_id"', b'"parent_chat_id"')),
+    ("an AIPerf trace with sessions (JSONL)", (b'"session_id"', b'"input_length"')),
+    ("an agent session of kv-cache-tester (JSON)", (b'"hash_id_scope"', b'"block_size"')),
+    ("a Dynamo request trace (JSONL)", (b"dynamo.request.trace",)),
+    ("an aibrix trace, several requests a row (JSONL)", (b'"requests"', b'"Prompt Length"')),
+    ("a measured run of LLMServingSim, not its workload (JSONL)", (b'"first_token_ts"', b'"input_toks"')),
+    ("a Vidur file of lengths without arrivals (CSV)", (b"num_prefill_tokens", b"num_decode_tokens")),
+    ("a ServeGen dataset of length distributions (JSON)", (b'"input_tokens": "{', b'"output_tokens": "{')),
+    ("a Tair KV cache trace (JSONL)", (b'"query_type"', b'"block_mask"')),
+    ("a log of prompt texts (JSONL)", (b'"time"', b'"text"')),
+    ("an OpenTelemetry trace (JSON)", (b'"trace_id"', b'"span')),
+    ("an LMBenchmark agent plan (JSONL)", (b'"round_id"', b'"agent_id"')),
+    ("an inference-perf configuration (JSON)", (b'"input_sequence_length"', b'"output_sequence_length"')),
+    ("a YAML file", (b"\nworkload:", b"\nmodel:")),
+)
+
+
+def looks_like(start: bytes) -> str:
+    """Return what a file that begins with ``start`` looks like, with its article; "" where nothing fits."""
+    first = start[:_LOOK_BYTES]
+    for label, marks in _FORMATS:
+        if all(mark in first for mark in marks):
+            return label
+    return ""

@@ -1,0 +1,131 @@
+"""Rows of JSON Lines, and fields of them, checked: each complaint names file, line, field and value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from simkv.errors import InputError, Problem
+from simkv.workload.readers.files import BOM, excerpt, lines
+from simkv.workload.readers.report import ReadReport
+
+Row = dict[str, Any]
+MAX_TOKENS = 2**31 - 1
+
+
+def rows(path: Path, report: ReadReport) -> Iterator[tuple[int, Row]]:
+    """Yield ``(line number, object)`` of each line; blank lines are skipped and noted."""
+    for number, line in enumerate(lines(path), 1):
+        report.line = number
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            row = _second_try(path, number, line, error, report)
+        if type(row) is dict:
+            yield number, row
+        elif row is not _BLANK:
+            what = f"is {_kind(row)}, not an object"
+            raise _problem(path, number, "", excerpt(line), what, 'write one {"key": value, ...} a line')
+
+
+def first_objects(head_lines: Sequence[bytes]) -> list[Row]:
+    """Return the objects among the first lines, for sniffing; whatever is no object is left out."""
+    found = []
+    for line in head_lines:
+        try:
+            row = orjson.loads(line.removeprefix(BOM))
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(row, dict):
+            found.append(row)
+    return found
+
+
+class Fields:
+    """Takes checked values from the rows of one file."""
+
+    def __init__(self, path: Path) -> None:
+        """``path`` is what messages name."""
+        self._path = path
+
+    def tokens(self, row: Row, key: str, line: int, low: int) -> int:
+        """Return a number of tokens, at least ``low``; ``5.0`` passes as 5."""
+        value = row.get(key)
+        if type(value) is int and low <= value <= MAX_TOKENS:
+            return value
+        value = self._number(row, key, line)
+        if value != int(value):
+            raise self.bad(line, key, value, "is not a whole number of tokens", "write an integer")
+        if value < low:
+            what = "is negative" if value < 0 else "is no tokens at all" if value == 0 else f"is below {low}"
+            raise self.bad(line, key, value, what, f"write {low} or more, or remove the row")
+        if value > MAX_TOKENS:
+            raise self.bad(line, key, value, "is more tokens than any model takes", "check the unit")
+        return int(value)
+
+    def time(self, row: Row, key: str, line: int) -> float:
+        """Return a time in the file's own unit, finite and not negative."""
+        value = row.get(key)
+        if type(value) is not int:
+            value = self._number(row, key, line)
+        if value < 0:
+            raise self.bad(line, key, value, "is negative", "count times from the start of the trace")
+        if value > 1e20:
+            raise self.bad(line, key, value, "is no sensible time", "check the unit")
+        return float(value)
+
+    def missing(self, row: Row, key: str, line: int) -> InputError:
+        """Return the error that ``row`` lacks ``key``, with the key that it may have been meant as."""
+        near = get_close_matches(key, row, 1, 0.5)
+        mend = f"rename {near[0]!r}" if near else f"the row has {', '.join(map(repr, list(row)[:6])) or 'no keys'}"
+        return _problem(self._path, line, key, "", "is missing", mend)
+
+    def bad(self, line: int, key: str, value: object, what: str, mend: str) -> InputError:
+        """Return the error that says what is wrong with the value of ``key``."""
+        return _problem(self._path, line, key, excerpt(json.dumps(value, ensure_ascii=False)), what, mend)
+
+    def _number(self, row: Row, key: str, line: int) -> int | float:
+        value = row.get(key)
+        if value is None and key not in row:
+            raise self.missing(row, key, line)
+        if type(value) is int:
+            return value
+        if type(value) is not float:
+            raise self.bad(line, key, value, f"is {_kind(value)}, not a number", "write a number")
+        if not isfinite(value):
+            raise self.bad(line, key, value, "is not a finite number", "write a number")
+        return value
+
+
+_BLANK = object()
+
+
+def _second_try(path: Path, number: int, line: bytes, error: ValueError, report: ReadReport) -> object:
+    """Return what a line that didn't parse holds after all: nothing, or JSON behind a byte order mark."""
+    if not line.strip():
+        report.note("blank_line", "the line is blank", number, dropped=True)
+        return _BLANK
+    if line.startswith(BOM):
+        try:
+            return orjson.loads(line.removeprefix(BOM))
+        except orjson.JSONDecodeError as again:
+            error = again
+    mend = "write one JSON object a line (NaN and Infinity are no JSON)"
+    raise _problem(path, number, "", excerpt(line), f"is not JSON: {error}", mend) from None
+
+
+def _kind(value: object) -> str:
+    kinds = {type(None): "null", bool: "a boolean", str: "text", list: "a list", dict: "an object"}
+    return kinds.get(type(value), "a number")
+
+
+def _problem(path: Path, line: int, key: str, value: str, what: str, mend: str) -> InputError:
+    if not key:
+        key, value = value, ""
+    return InputError(Problem(what, mend, file=str(path), line=line, path=key, value=value))

@@ -1,0 +1,50 @@
+"""What a reader noticed: rows kept, rows dropped and why, irregularities that it put up with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Note:
+    """One kind of irregularity: what it is, how often it came, where first."""
+
+    code: str
+    what: str
+    dropped: bool
+    first_line: int
+    count: int = 0
+
+    def __str__(self) -> str:
+        fate = "dropped" if self.dropped else "kept"
+        rows = "row" if self.count == 1 else "rows"
+        return f"{self.count:,} {rows} {fate}: {self.what} (first on line {self.first_line})"
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """Collects while a file is read; complete once the reader has come to the end."""
+
+    format: str = ""
+    time_key: str = ""
+    """The field that holds the arrival."""
+    line: int = 0
+    """The line read last."""
+    kept: int = 0
+    notes: dict[str, Note] = field(default_factory=dict)
+
+    def note(self, code: str, what: str, line: int, *, dropped: bool = False) -> None:
+        """Count one row with the irregularity ``code``; ``what`` says it in words."""
+        entry = self.notes.get(code)
+        if entry is None:
+            entry = self.notes[code] = Note(code, what, dropped, line)
+        entry.count += 1
+
+    @property
+    def dropped(self) -> int:
+        """How many rows were left out."""
+        return sum(n.count for n in self.notes.values() if n.dropped)
+
+    def sentences(self) -> list[str]:
+        """Return each irregularity as a sentence, in order of first appearance."""
+        return [str(n) for n in self.notes.values()]

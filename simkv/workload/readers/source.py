@@ -1,0 +1,59 @@
+"""A trace file as a source of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from simkv.workload.readers.base import TraceReader
+from simkv.workload.readers.order import in_order
+from simkv.workload.readers.report import ReadReport
+from simkv.workload.request import Request
+
+WALL_CLOCK_S = 86_400.0
+
+
+class TraceSource:
+    """Replays ``path``, read anew at each ``arrivals()``; nothing follows a request.
+
+    Times count from the start of the trace as the file has it, except where the first arrival is
+    over a day: that is a clock's time, and is counted from the first arrival. ``report`` is about
+    the latest reading, and complete once it has come to its end.
+    """
+
+    def __init__(self, path: Path, reader: TraceReader, time_scale: float, limit: int | None) -> None:
+        """``time_scale`` multiplies the times between arrivals; ``limit`` takes the first rows only."""
+        self.path = path
+        self.reader = reader
+        self.report = ReadReport(reader.name)
+        self._time_scale = time_scale
+        self._limit = limit
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Every value that ``Request.cls`` can take."""
+        return ("",)
+
+    def arrivals(self) -> Iterator[Request]:
+        """Yield the requests in order of arrival, in file order where times are equal."""
+        self.report = report = ReadReport(self.reader.name)
+        rows = islice(self.reader.read(self.path, report), self._limit)
+        scale = self._time_scale
+        origin_s: float | None = None
+        for request in in_order(rows, self.path, report):
+            if origin_s is None:
+                origin_s = self._origin_s(request, report)
+            request.arrival_s = (request.arrival_s - origin_s) * scale
+            yield request
+
+    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
+        """Return None: the arrivals of a trace are fixed."""
+        return None
+
+    @staticmethod
+    def _origin_s(first: Request, report: ReadReport) -> float:
+        if first.arrival_s <= WALL_CLOCK_S:
+            return 0.0
+        report.note("wall_clock", "times are those of a clock: counted from the first arrival", report.line)
+        return first.arrival_s
