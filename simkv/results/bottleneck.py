@@ -1,0 +1,126 @@
+"""Which resource binds, and why. A judgement from utilisation, room and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from simkv.results.context import SummaryContext
+from simkv.results.quantity import share
+from simkv.results.window import first_arrival_s, last_arrival_s, makespan_s
+from simkv.sim.rundata import RunData
+
+RESOURCES = ("gpu", "h2d", "d2h", "dram", "ssd_read", "ssd_write")
+NAMES = {
+    "gpu": "GPU", "h2d": "host-to-device link", "d2h": "device-to-host link", "dram": "DRAM bandwidth",
+    "ssd_read": "SSD reads", "ssd_write": "SSD writes", "vram": "VRAM for KV", "max_num_seqs": "max_num_seqs",
+}  # fmt: skip
+SATURATED = 0.95
+_BUSY = 0.85
+_FULL = 0.9
+_WAITS = 0.1
+_BATCH_SPAN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """Name of what binds, and a sentence."""
+
+    name: str
+    because: str
+
+
+def is_batch(data: RunData) -> bool:
+    """Whether nearly all arrived at once: arrivals end in the first tenth of the makespan."""
+    return last_arrival_s(data) - first_arrival_s(data) < _BATCH_SPAN * makespan_s(data)
+
+
+def utilization_while_arriving(data: RunData, resource: str) -> float | None:
+    """Return busy share of ``resource`` between first and last arrival; of the whole run for a batch."""
+    instances = data.instances.get(resource, 0)
+    makespan = makespan_s(data)
+    if not instances or makespan <= 0:
+        return None
+    whole = data.busy_s.get(resource, 0.0) / (instances * makespan)
+    busy, times = data.timeseries.get(f"{resource}_busy_s"), data.timeseries.get("t_s")
+    if busy is None or times is None or len(times) < 2 or is_batch(data):
+        return whole
+    begin, end = first_arrival_s(data), min(last_arrival_s(data), float(times[-1]))
+    if end <= begin:
+        return whole
+    during = np.interp([begin, end], times, busy)
+    return float(during[1] - during[0]) / (instances * (end - begin))
+
+
+def vram_pressure(data: RunData) -> float | None:
+    """Return the mean share of VRAM blocks that running requests hold while others wait; None if none does."""
+    waiting, capacity = data.timeseries.get("waiting"), data.tier_capacity_blocks.get("vram", 0)
+    if waiting is None or not capacity or not (waiting > 0).any():
+        return None
+    return float(data.timeseries["vram_blocks"][waiting > 0].mean()) / capacity
+
+
+def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | None) -> Bottleneck | None:
+    """Return what binds; None for a run in which nothing happened."""
+    if not breakdown:
+        return None
+    shares = {name: utilization_while_arriving(data, name) for name in RESOURCES}
+    busy = {name: value for name, value in shares.items() if value is not None}
+    moved = {name: value for name, value in busy.items() if name != "gpu"}
+    total = sum(breakdown.values()) or 1.0
+    waits = (breakdown["queue"] + breakdown["preempted"] + breakdown["recompute"]) / total
+    loads = (breakdown["load_dram"] + breakdown["load_ssd"]) / total
+    return (
+        _busiest_link(moved)
+        or _room(data, waits)
+        or _seats(data, ctx, waits)
+        or _loads(breakdown, loads, busy)
+        or _plain_busiest(busy)
+    )
+
+
+def _busiest_link(moved: Mapping[str, float]) -> Bottleneck | None:
+    name = max(moved, key=lambda key: moved[key], default=None)
+    if name is None or moved[name] < _BUSY:
+        return None
+    return Bottleneck(name, f"{NAMES[name]} busy {share(moved[name])} of the time")
+
+
+def _room(data: RunData, waits: float) -> Bottleneck | None:
+    pressure = vram_pressure(data)
+    if waits < _WAITS or pressure is None or pressure < _FULL:
+        return None
+    preempted = f" and {data.preemptions} preemptions" if data.preemptions else ""
+    return Bottleneck(
+        "vram",
+        f"running requests hold {share(pressure)} of the KV blocks while others wait: "
+        f"{share(waits)} of a request's time is waiting for room{preempted}",
+    )
+
+
+def _seats(data: RunData, ctx: SummaryContext, waits: float) -> Bottleneck | None:
+    if not ctx.max_running or data.running_max < ctx.max_running or waits < _WAITS:
+        return None
+    return Bottleneck(
+        "max_num_seqs",
+        f"all {ctx.max_running} seats were taken and {share(waits)} of a request's time is waiting for one",
+    )
+
+
+def _loads(breakdown: Mapping[str, float], loads: float, busy: Mapping[str, float]) -> Bottleneck | None:
+    if loads < 0.3 or loads * sum(breakdown.values()) <= breakdown["queue"]:
+        return None
+    name = "ssd_read" if breakdown["load_ssd"] > breakdown["load_dram"] else "h2d"
+    if name not in busy:
+        return None
+    return Bottleneck(name, f"{share(loads)} of a request's time is waiting for loads ({NAMES[name]})")
+
+
+def _plain_busiest(busy: Mapping[str, float]) -> Bottleneck | None:
+    name = max(busy, key=lambda key: busy[key], default=None)
+    if name is None:
+        return None
+    text = f"{NAMES[name]} busy {share(busy[name])} of the time"
+    return Bottleneck(name, text if busy[name] >= 0.5 else f"{text}; nothing is near its limit")

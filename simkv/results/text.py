@@ -1,0 +1,266 @@
+"""The terminal summary: question, answer, then the figures behind it. Fits a screen of 40 x 100."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from simkv.results.quantity import count, data, digits, seconds, share
+from simkv.results.result import RunResult
+
+Summary = Mapping[str, Any]
+
+MAX_WIDTH = 100
+_LABEL = 13
+_BAR = 30
+_WARNINGS = 5
+
+_LATENCIES = (("TTFT", "ttft_s"), ("ITL", "itl_s"), ("TPOT", "tpot_s"), ("E2E", "e2e_s"), ("queue", "queue_s"))
+_PARTS = (
+    ("queue", "queue"), ("load DRAM", "load_dram"), ("load SSD", "load_ssd"), ("prefill", "prefill"),
+    ("decode", "decode"), ("recompute", "recompute"), ("preempted", "preempted"),
+)  # fmt: skip
+_SOURCES = (("VRAM", "vram", "█"), ("DRAM", "dram", "▓"), ("SSD", "ssd", "▒"))
+_RESOURCES = (
+    ("GPU", "gpu"), ("H2D link", "h2d"), ("D2H link", "d2h"), ("DRAM", "dram"), ("SSD reads", "ssd_read"),
+    ("SSD writes", "ssd_write"),
+)  # fmt: skip
+_ASCII = str.maketrans(
+    {"█": "#", "▓": "=", "▒": "-", "░": ".", "±": "+/-", "·": "|", "…": "...", "←": "<-", "│": "|", "×": "x"}
+)
+
+
+def render(result: RunResult, out_dir: Path | None, width: int = MAX_WIDTH, ascii_only: bool | None = None) -> str:
+    """Return the summary as text, at most ``width`` (and 100) columns wide.
+
+    ``out_dir``: where the files are, None where none were written. ``ascii_only``: None asks
+    standard output's encoding.
+    """
+    width = max(60, min(width, MAX_WIDTH))
+    summary = result.summary
+    blocks = (
+        _answer(summary, width),
+        _warnings(summary, width),
+        _latencies(summary),
+        _shares(summary, width),
+        _throughput(summary, width),
+        _resources(summary),
+        [*_closed_form(summary, width), *_where(summary, out_dir, width)],
+    )
+    text = "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block)))
+    return _encodable(text, ascii_only) + "\n"
+
+
+def _encodable(text: str, ascii_only: bool | None) -> str:
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    if ascii_only is None:
+        ascii_only = encoding not in ("utf8", "utf8sig", "utf16", "utf32")
+    return text.translate(_ASCII).encode("ascii", "replace").decode() if ascii_only else text
+
+
+def _answer(summary: Summary, width: int) -> Iterator[str]:
+    name, question = summary["scenario"], summary["question"]
+    yield from _wrapped(f"{name}: {question}" if question else name, width)
+    verdict = summary["verdict"]
+    yield from _wrapped(verdict["because"], width)
+    if summary["bottleneck"]:
+        yield from _wrapped(f"Bottleneck: {summary['bottleneck_because']}.", width)
+
+
+def _warnings(summary: Summary, width: int) -> Iterator[str]:
+    warnings = summary["warnings"]
+    for warning in warnings[:_WARNINGS]:
+        yield from _wrapped(f"! {warning['code']}: {warning['message']}", width, "    ")
+    if len(warnings) > _WARNINGS:
+        yield f"! and {len(warnings) - _WARNINGS} more in summary.json"
+    for note in summary["notes"]:
+        yield from _wrapped(f"Note: {note}", width, "    ")
+
+
+def _latencies(summary: Summary) -> Iterator[str]:
+    plain = (summary["baselines"] or {}).get("no_offload")
+    head = f"{'Latency':<{_LABEL}}{'mean':>9}{'':11}" + "".join(f"{p:>10}" for p in ("p50", "p95", "p99", "max"))
+    yield head + (f"{'no offload: mean':>19}{'p95':>10}" if plain else "")
+    for label, key in _LATENCIES:
+        values = summary[key]
+        if values is None:
+            continue
+        row = f"  {label:<{_LABEL - 2}}{seconds(values['mean']):>9} {_spread(values):<10}"
+        row += "".join(f"{seconds(values[p]):>10}" for p in ("p50", "p95", "p99", "max"))
+        other = plain[key] if plain else None
+        yield row + (f"{seconds(other['mean']):>19}{seconds(other['p95']):>10}" if other else "")
+    if summary["warm_up_s"]:
+        yield f"  without the first {seconds(summary['warm_up_s'])} of arrivals (warm-up)"
+
+
+def _spread(values: Mapping[str, Any]) -> str:
+    if not values["ci95"] or not values["mean"]:
+        return ""
+    return f"± {share((values['ci95'][1] - values['mean']) / values['mean'])}"
+
+
+def _shares(summary: Summary, width: int) -> Iterator[str]:
+    rates = summary["hit_rate"]
+    if rates:
+        named = [f"{label} {share(rates[key])}" for label, key, _ in _SOURCES if rates[key] or key == "vram"]
+        text = f"{' · '.join(named)} · computed {share(rates['miss'])}   (ceiling {share(rates['ceiling'])})"
+        yield from _labelled("Prompt from", f"{_hit_bar(rates)}  {text}", width)
+        plain = (summary["baselines"] or {}).get("no_offload")
+        if plain and plain["hit_rate"]:
+            before = plain["hit_rate"]
+            text = f"VRAM {share(before['vram'])} · computed {share(before['miss'])}"
+            yield from _labelled("  no offload", f"{_hit_bar(before)}  {text}", width)
+    parts = summary["time_breakdown_s"]
+    total = sum(parts.values()) if parts else 0.0
+    if total > 0:
+        named = [f"{label} {share(parts[key] / total)}" for label, key in _PARTS if parts[key] / total >= 0.0005]
+        yield from _labelled("Time goes to", " · ".join(named) + f"   (of {seconds(total)})", width)
+
+
+def _hit_bar(rates: Mapping[str, float]) -> str:
+    """Return a bar of hits by tier, ``│`` where an infinite cache would end."""
+    cells, filled, done = "", 0.0, 0
+    for _, key, mark in _SOURCES:
+        filled += rates[key]
+        until = round(filled * _BAR)
+        cells += mark * (until - done)
+        done = until
+    cells += "░" * (_BAR - len(cells))
+    ceiling = min(round(rates["ceiling"] * _BAR), _BAR - 1)
+    return cells[:ceiling] + "│" + cells[ceiling + 1 :] if ceiling >= done else cells
+
+
+def _throughput(summary: Summary, width: int) -> Iterator[str]:
+    requests = summary["requests"]
+    finished = f"{requests['finished']:,} of {requests['arrived']:,} requests in {seconds(summary['makespan_s'])}"
+    parts = [finished]
+    if summary["requests_per_s"] is not None:
+        parts += [
+            f"{digits(summary['requests_per_s'])} requests/s",
+            f"{count(summary['output_tokens_per_s'])} output tokens/s",
+        ]
+    yield from _labelled("Throughput", " · ".join(parts), width)
+    targets = _targets(summary)
+    if targets:
+        yield from _labelled("SLO", " · ".join(targets), width)
+    if summary["cost_per_million_output_tokens"] is not None:
+        yield from _labelled("Cost", _cost(summary), width)
+
+
+def _targets(summary: Summary) -> list[str]:
+    attained = summary["slo_attainment"]
+    if not attained:
+        return []
+    found = [
+        f"{name.replace('_', ' ')} {seconds(target['value'])} "
+        f"{'<=' if target['met'] else 'MISSES'} {seconds(target['limit'])}"
+        for name, target in attained["targets"].items()
+        if target["value"] is not None
+    ]
+    found.append(f"{share(attained['overall'])} of requests meet it")
+    found += [f"{name} {share(value)}" for name, value in attained["classes"].items()]
+    if summary["goodput_requests_per_s"] is not None:
+        found.append(f"goodput {digits(summary['goodput_requests_per_s'])} requests/s")
+    return found
+
+
+def _cost(summary: Summary) -> str:
+    currency = summary["cost"]["currency"] or ""
+    text = f"{digits(summary['cost_per_million_output_tokens'])} {currency} per million output tokens"
+    plain = (summary["baselines"] or {}).get("no_offload") or {}
+    other = plain.get("cost_per_million_output_tokens")
+    return text if other is None else f"{text} · {digits(other)} without offload"
+
+
+def _resources(summary: Summary) -> Iterator[str]:
+    yield f"{'Resources':<{_LABEL}}{'busy':>8}{'':{_BAR // 2 + 2}}{'moved':>12}"
+    busiest = summary["bottleneck"]
+    for label, key in _RESOURCES:
+        busy = summary["utilization"][key]
+        if busy is None:
+            continue
+        moved = summary["bytes"].get(key)
+        row = f"  {label:<{_LABEL - 2}}{share(busy):>8}  {_bar(busy)}{data(moved) if moved is not None else '':>12}"
+        yield (row + ("  ← bottleneck" if key == busiest else "")).rstrip()
+    for label, key, _ in _SOURCES:
+        usage = summary["kv_usage"][key]
+        if usage is None or usage["mean"] is None:
+            continue
+        row = f"  {label + ' room':<{_LABEL - 2}}{share(usage['mean']):>8}  {_bar(usage['mean'])}"
+        row += f"{'max ' + share(usage['max']):>12}" if usage["max"] is not None else ""
+        yield (row + ("  ← bottleneck" if key == busiest else "")).rstrip()
+    yield from _running(summary)
+
+
+def _running(summary: Summary) -> Iterator[str]:
+    running = summary["concurrency"]
+    if running["mean"] is None:
+        return
+    text = f"mean {digits(running['mean'])} · max {running['max']}"
+    if running["formula"] is not None:
+        text += f" · closed form {count(running['formula'])}"
+    if summary["preemptions"]:
+        text += f" · {summary['preemptions']:,} preemptions, {count(summary['recomputed_tokens'])} tokens recomputed"
+    mark = "  ← bottleneck" if summary["bottleneck"] == "max_num_seqs" else ""
+    yield f"  {'running':<{_LABEL - 2}}{text}{mark}"
+
+
+def _bar(value: float) -> str:
+    cells = _BAR // 2
+    full = min(cells, round(value * cells))
+    return "█" * full + "░" * (cells - full)
+
+
+def _closed_form(summary: Summary, width: int) -> Iterator[str]:
+    parts = [_beside(key, value, summary) for key, value in summary["closed_form"].items()]
+    parts = [part for part in parts if part]
+    if parts:
+        yield from _labelled("Closed form", " · ".join(parts), width)
+
+
+def _beside(key: str, value: object, summary: Summary) -> str:
+    """Return one closed form with the simulated figure of the same name, if there is one."""
+    if isinstance(value, Mapping):
+        value = value.get("value")
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or key == "concurrency":
+        return ""
+    label = key.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+    simulated = summary.get(key)
+    if isinstance(simulated, Mapping):
+        simulated = simulated.get("mean")
+    text = f"{label} {_quantity(key, value)}"
+    return f"{text} (simulated {_quantity(key, simulated)})" if isinstance(simulated, (int, float)) else text
+
+
+def _quantity(key: str, value: float) -> str:
+    if key.endswith("_per_s"):
+        return f"{count(value)}/s"
+    if key.endswith("_s"):
+        return seconds(value)
+    return data(value) if key.startswith("bytes") or key.endswith("_bytes") else count(value)
+
+
+def _where(summary: Summary, out_dir: Path | None, width: int) -> Iterator[str]:
+    if out_dir is not None:
+        files = "summary.json, requests.parquet, timeseries.parquet, scenario.resolved.yaml"
+        yield from _labelled("Files", f"{out_dir}/ ({files})", width)
+    run = f"simkv {summary['simkv_version']} · seed {summary['seed']} · scenario {str(summary['scenario_hash'])[:12]}"
+    yield from _labelled("Run", run, width)
+
+
+def _labelled(label: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        f"{label:<{_LABEL}}{text}", width, subsequent_indent=" " * _LABEL, drop_whitespace=True,
+        break_long_words=True, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    lines = textwrap.wrap(printable, width, subsequent_indent=indent, break_on_hyphens=False)
+    return lines if len(lines) <= 6 else [*lines[:5], lines[5][: width - 1] + "…"]
+
+

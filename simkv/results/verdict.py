@@ -1,0 +1,89 @@
+"""Does offloading help here? A plain answer with its numbers, from the same requests with and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simkv.results.context import SummaryContext
+from simkv.results.paired import Difference
+from simkv.results.quantity import change, seconds, share
+
+MATTERS = 0.01
+"""A change below one percent is no reason to buy anything."""
+
+_JUDGED = (("ttft_s", "TTFT"), ("e2e_s", "E2E"))
+
+
+def verdict(
+    figures: Mapping[str, object], ctx: SummaryContext, against: Mapping[str, Difference] | None
+) -> dict[str, object]:
+    """Return ``{offload_helps, because}``; ``against``: differences to the run without offload."""
+    if not ctx.offloads:
+        return _answer(None, "There is no tier below VRAM here: nothing is offloaded.")
+    if against is None:
+        return _answer(None, "There is no run without offload to compare with (run.baselines).")
+    judged = {label: against[name] for name, label in _JUDGED if name in against}
+    if not judged:
+        return _answer(None, "No request finished both with and without offload.")
+    helps = _decide(judged)
+    return _answer(helps, f"{_opening(helps, judged)}: {_changes(judged)}.{_hits(figures, helps)}")
+
+
+def _answer(helps: bool | None, because: str) -> dict[str, object]:
+    return {"offload_helps": helps, "because": because}
+
+
+def _decide(judged: Mapping[str, Difference]) -> bool | None:
+    """True where something gets better and nothing worse; False the other way round, or where nothing moves."""
+    signs = {_sign(one) for one in judged.values()}
+    if signs == {0}:
+        return False if all(_negligible(one) for one in judged.values()) else None
+    if 1 not in signs:
+        return True
+    return False if -1 not in signs else None
+
+
+def _sign(one: Difference) -> int:
+    """-1: better beyond the interval and by enough to matter; 1: worse; 0: neither."""
+    return one.certain if abs(one.relative or 0.0) >= MATTERS else 0
+
+
+def _negligible(one: Difference) -> bool:
+    widest = abs(one.relative or 0.0) + (one.relative_half or 0.0)
+    return one.mean_s == 0 or (one.half_s is not None and widest < 2 * MATTERS)
+
+
+def _opening(helps: bool | None, judged: Mapping[str, Difference]) -> str:
+    if helps:
+        return "Offloading helps"
+    if helps is None:
+        mixed = {_sign(one) for one in judged.values()} >= {-1, 1}
+        return "Offloading trades one for the other" if mixed else "The run is too short or too noisy to tell"
+    worse = any(_sign(one) > 0 for one in judged.values())
+    return "Offloading makes it worse" if worse else "Offloading makes no difference that matters"
+
+
+def _changes(judged: Mapping[str, Difference]) -> str:
+    return ", ".join(_change(label, one) for label, one in judged.items())
+
+
+def _change(label: str, one: Difference) -> str:
+    if one.mean_s == 0:
+        return f"mean {label} stays at {seconds(one.run_s)}"
+    text = f"mean {label} {seconds(one.baseline_s)} without, {seconds(one.run_s)} with"
+    if one.relative is None:
+        return text
+    spread = f" ± {share(one.relative_half)}" if one.relative_half is not None else ""
+    return f"{text} ({change(one.relative)}{spread})"
+
+
+def _hits(figures: Mapping[str, object], helps: bool | None) -> str:
+    rates, baselines = figures.get("hit_rate"), figures.get("baselines")
+    if not isinstance(rates, dict) or not isinstance(baselines, dict):
+        return ""
+    before = baselines["no_offload"]["hit_rate"]
+    if not before:
+        return ""
+    hit, plain = 1 - rates["miss"], 1 - before["miss"]
+    text = f" {share(hit)} of prompt tokens come from cache instead of {share(plain)}"
+    return f"{text} (at most {share(rates['ceiling'])} could)."

@@ -1,0 +1,112 @@
+"""What to know before using the figures: a code and a sentence with its numbers each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from simkv.results.bottleneck import NAMES, RESOURCES, SATURATED, utilization_while_arriving
+from simkv.results.context import SummaryContext
+from simkv.results.paired import Difference
+from simkv.results.quantity import count, digits, seconds, share
+from simkv.results.stationarity import growth
+from simkv.results.window import Window, makespan_s
+from simkv.sim.rundata import RunData
+
+Warning_ = dict[str, str]
+
+_ENDLESS_BLOCKS = 2**48
+_HURTS_AT_LEAST = 0.005
+
+
+def find_warnings(
+    data: RunData,
+    figures: Mapping[str, object],
+    ctx: SummaryContext,
+    window: Window,
+    against: Mapping[str, Difference] | None,
+) -> list[Warning_]:
+    """Return warnings, the gravest first. ``against``: differences to the run without offload."""
+    found = [
+        *_interrupted(data),
+        *_rejected(data),
+        *_not_stationary(data),
+        *_offload_hurts(against or {}),
+        *_saturated(data),
+        *_cold_cache(data, ctx, figures),
+        *_warm_up(data, ctx, window),
+        *ctx.warnings,
+    ]
+    return [{"code": code, "message": message} for code, message in found]
+
+
+def _interrupted(data: RunData) -> Iterator[tuple[str, str]]:
+    if data.interrupted:
+        yield "interrupted", (
+            f"The run was stopped at {seconds(data.end_s)} of simulated time: {count(data.finished)} of "
+            f"{count(data.arrived)} requests had finished, and only those are in the figures."
+        )
+
+
+def _rejected(data: RunData) -> Iterator[tuple[str, str]]:
+    if data.rejected:
+        yield "rejected", (
+            f"{count(data.rejected)} of {count(data.arrived)} requests ({share(data.rejected / data.arrived)}) "
+            "can never fit (longer than the model's limit or than the whole KV pool) and were turned away; "
+            "latencies are of the others."
+        )
+
+
+def _not_stationary(data: RunData) -> Iterator[tuple[str, str]]:
+    grown = growth(data)
+    if grown is None:
+        return
+    gpu = f", GPU busy {share(grown.gpu)}" if grown.gpu is not None else ""
+    yield "not_stationary", (
+        f"The queue grows without bound: {digits(grown.first_half_waiting)} waiting on average in the first half of "
+        f"the arrivals, {digits(grown.second_half_waiting)} in the second; {digits(grown.arrivals_per_s)} requests/s "
+        f"arrive and {digits(grown.served_per_s)} are served{gpu}. Latencies grow with the length of the run."
+    )
+
+
+def _offload_hurts(against: Mapping[str, Difference]) -> Iterator[tuple[str, str]]:
+    worse = []
+    for name, label in (("ttft_s", "TTFT"), ("e2e_s", "E2E")):
+        one = against.get(name)
+        if one and one.certain > 0 and (one.relative or 0) > _HURTS_AT_LEAST:
+            worse.append(f"mean {label} is {seconds(one.run_s)} with it and {seconds(one.baseline_s)} without")
+    if worse:
+        yield "offload_hurts", f"Offloading makes this worse: {', '.join(worse)} (same requests, beyond the interval)."
+
+
+def _saturated(data: RunData) -> Iterator[tuple[str, str]]:
+    makespan = makespan_s(data)
+    for name in RESOURCES:
+        if name == "gpu" or not data.instances.get(name) or makespan <= 0:
+            continue
+        whole = data.busy_s.get(name, 0.0) / (data.instances[name] * makespan)
+        busy = max(whole, utilization_while_arriving(data, name) or 0.0)
+        if busy > SATURATED:
+            label = NAMES[name][0].upper() + NAMES[name][1:]
+            plural = "are" if label.endswith("s") else "is"
+            text = f"{label} {plural} saturated: busy {share(min(busy, 1.0))} of the time; what needs it waits."
+            yield "saturated", text
+
+
+def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    rates = figures.get("hit_rate")
+    if not isinstance(rates, dict) or rates["ceiling"] <= 0:
+        return
+    cold = []
+    for tier in ctx.tiers:
+        capacity, written = data.tier_capacity_blocks.get(tier, 0), data.tier_written_blocks.get(tier, 0)
+        if tier != "vram" and 0 < written < capacity < _ENDLESS_BLOCKS:
+            cold.append(f"{tier.upper()} filled {digits(written / capacity, 2)} times")
+    if cold:
+        yield "cold_cache", f"{', '.join(cold)}: hit rates are not those of a warm cache."
+
+
+def _warm_up(data: RunData, ctx: SummaryContext, window: Window) -> Iterator[tuple[str, str]]:
+    if ctx.warm_up != "auto" and ctx.warm_up > 0 and not window.warm_up_s and len(window.rows):
+        yield "warm_up_too_long", (
+            f"The warm-up of {seconds(float(ctx.warm_up))} outlasts the arrivals: nothing was left out."
+        )

@@ -1,0 +1,168 @@
+"""The result folder: written beside its place under a temporary name, then renamed, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from simkv.errors import InputError, Problem
+from simkv.results.frames import request_tables, timeseries_table
+from simkv.results.result import RunResult
+
+SUMMARY = "summary.json"
+REQUESTS = "requests.parquet"
+TIMESERIES = "timeseries.parquet"
+RESOLVED = "scenario.resolved.yaml"
+
+_SHOWN = 5
+_ATTEMPTS = 8
+_REASONS = {
+    errno.ENOSPC: "no space is left on the disk",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "permission is denied",
+    errno.EPERM: "permission is denied",
+    errno.ELOOP: "its links go round in a circle",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOTDIR: "a part of its path is a file",
+}
+
+
+def summary_text(summary: Mapping[str, object]) -> str:
+    """Return ``summary.json``: two blanks a level, keys in the summary's order, no nan or inf."""
+    return json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def check_out(out_dir: Path, name: str) -> Path:
+    """Return where ``out_dir`` really is if a result of scenario ``name`` may be written there.
+
+    Changes nothing. Raises :class:`InputError` where something else is there.
+    """
+    try:
+        place = out_dir.resolve()
+        if not place.exists():
+            return place
+        if not place.is_dir():
+            raise _refusal(out_dir, "a file is there")
+        _check_folder(out_dir, place, name)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links
+        raise _failure(out_dir, error) from error
+    return place
+
+
+def write_result(result: RunResult, out_dir: Path) -> None:
+    """Write ``result`` as folder ``out_dir``; an older result of the same scenario is replaced whole.
+
+    Raises :class:`InputError` where anything else is there, or where it can't be written; then
+    nothing has changed.
+    """
+    place = check_out(out_dir, result.name)
+    draft: Path | None = None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent))
+        _fill(result, draft)
+        draft.chmod(0o777 & ~_umask())
+        _swap(draft, place, out_dir, result.name)
+    except OSError as error:
+        raise _failure(out_dir, error) from error
+    finally:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _fill(result: RunResult, folder: Path) -> None:
+    import pyarrow.parquet as pq
+
+    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": ["class"]}
+    tables = request_tables(result.data)
+    first = next(tables)
+    with pq.ParquetWriter(folder / REQUESTS, first.schema, **options) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
+    pq.write_table(timeseries_table(result.data), folder / TIMESERIES, compression="zstd")
+    (folder / RESOLVED).write_text(result.resolved, encoding="utf-8")
+    (folder / SUMMARY).write_text(summary_text(result.summary), encoding="utf-8")
+
+
+def _swap(draft: Path, place: Path, shown: Path, name: str) -> None:
+    """Put ``draft`` in place of an older result; another run into the same place may get there first."""
+    for _ in range(_ATTEMPTS):
+        try:
+            draft.rename(place)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        _check_folder(shown, place, name)
+        _retire_and_rename(draft, place)
+        if not draft.exists():
+            return
+    raise _refusal(shown, "another run keeps writing there")
+
+
+def _retire_and_rename(draft: Path, place: Path) -> None:
+    old = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".old", dir=place.parent))
+    try:
+        place.rename(old)
+    except FileNotFoundError:  # the other run is between its two renames
+        old.rmdir()
+        return
+    try:
+        draft.rename(place)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            old.rename(place)
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _check_folder(shown: Path, place: Path, name: str) -> None:
+    entries = sorted(entry.name for entry in place.iterdir()) if place.exists() else []
+    if not entries:
+        return
+    owner = _scenario_of(place / SUMMARY)
+    if owner is None:
+        listed = ", ".join(entries[:_SHOWN]) + (", ..." if len(entries) > _SHOWN else "")
+        raise _refusal(shown, f"something that is not a result of simkv is there ({listed})")
+    if owner != name:
+        raise _refusal(shown, f"a result of scenario '{owner}' is there, and this one is '{name}'")
+
+
+def _scenario_of(summary: Path) -> str | None:
+    try:
+        found = json.loads(summary.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or "schema_version" not in found:
+        return None
+    owner = found.get("scenario")
+    return owner if isinstance(owner, str) else None
+
+
+def _refusal(out_dir: Path, what: str) -> InputError:
+    mend = "pick another folder with --out, or move it away"
+    return InputError(Problem(what, mend, path="--out", value=str(out_dir)))
+
+
+def _failure(out_dir: Path, error: OSError | RuntimeError) -> InputError:
+    number = error.errno if isinstance(error, OSError) else errno.ELOOP
+    reason = _REASONS.get(number or 0) or getattr(error, "strerror", None) or str(error)
+    return InputError(
+        Problem(f"can't write there: {reason}", "pick another folder with --out", path="--out", value=str(out_dir))
+    )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
