@@ -1,1 +1,22 @@
-"""."""
+"""simkv: what KV-cache offloading buys an LLM server, and what it costs.
+
+Read first, in this order: ``workload/request.py`` (what arrives), ``kvcache/index.py`` (what is
+where), ``sim/config.py`` (what is simulated), ``sim/engine.py`` (when), ``run.py`` (one scenario,
+start to end). ``docs/architecture.md`` follows a request through them.
+
+Floor by floor; nothing imports upward:
+
+- ``errors`` what can be wrong, and how it is said; ``units`` text to SI and back; ``rng`` named random streams
+- ``model`` shapes of models; ``hardware`` what machines can do; ``catalog`` both by name, from ``data/``
+- ``formulas/`` closed forms: KV size, memory budget, step time, overlap, concurrency
+- ``workload/`` requests: synthetic sources, and readers of traces
+- ``kvcache/`` prefix index, pools, eviction policies, reference replay; no clock
+- ``sim/`` clock, links, storage, mover, scheduler, engine, router, recorder; the only user of SimPy
+- ``scenario/`` YAML to a resolved scenario, and where each value came from
+- ``results/`` metrics, warnings, verdict, the result folder; ``run`` one scenario with its baselines
+- ``cli/`` the commands, one file each
+
+Inside, everything is SI: integer bytes, tokens and blocks, float seconds; names carry the unit.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,63 @@
+# Two commands do everything on a fresh machine with Python 3.11 or newer and a package index:
+#   make run     set up .venv, answer the chatbot question, say where the files are
+#   make test    set up what tests need, run them
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+JOBS ?= 2
+TRACE ?= ../shared/traces/mooncake/conversation_trace.jsonl
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format typecheck bench readme clean
+
+help:
+	@echo 'make run        set up, simulate scenarios/chatbot.yaml, print the answer'
+	@echo 'make test       set up, run the tests (JOBS=$(JOBS))'
+	@echo 'make lint       ruff: style and formatting'
+	@echo 'make typecheck  mypy --strict on the package'
+	@echo 'make bench      wall time and memory beside their targets (TRACE=...)'
+	@echo 'make readme     fill the README with the output of a run'
+	@echo 'make clean      remove .venv, caches and build outputs (reports stay)'
+
+$(BIN)/python:
+	@test -n '$(PYTHON)' || { echo 'simkv needs Python 3.11 or newer; name one: make run PYTHON=/path/to/python3' >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(VENV)/.installed $@
+
+run: $(VENV)/.installed
+	@$(BIN)/simkv run scenarios/chatbot.yaml
+	@echo
+	@echo 'Files in reports/chatbot:' && ls reports/chatbot
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/bench.py --trace $(TRACE)
+
+readme: $(VENV)/.installed
+	$(BIN)/python -m tests.readme
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""Fills the README with what its commands print; ``python -m tests.readme`` (or ``make readme``) rewrites it.
+
+A block to be filled is a comment and the fence after it::
+
+    <!-- output of: simkv run scenarios/chatbot.yaml -->
+    ```text
+    ...
+    ```
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+BLOCK = re.compile(r"(<!-- output of: (?P<command>simkv .+?) -->\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
+WALL = re.compile(r"\d[\d.,]* ?(?:ms|s|min) (?:of )?(?:wall|real)\b[^\n]*|(?:took|wall(?: time)?:?) [^\n]*")
+
+
+def steady(output: str, folder: str, shown: str) -> str:
+    """Return ``output`` with the folder that was written to named ``shown`` and wall time left out."""
+    lines = [WALL.sub("", line.replace(folder, shown)).rstrip() for line in output.strip("\n").splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def run(command: str) -> str:
+    """Run a ``simkv`` command of the README from the root, results to a temporary folder; return what it prints."""
+    words = shlex.split(command)
+    simkv = Path(sys.executable).with_name("simkv")
+    with tempfile.TemporaryDirectory() as scratch:
+        words[0] = str(simkv)
+        folder, shown = f"{scratch}/out", ""
+        if words[1] == "run" and "--out" not in words:
+            words += ["--out", folder]
+            shown = f"reports/{Path(words[2]).stem}"
+        env = {"COLUMNS": "100", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+        done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stderr}")
+    return steady(done.stdout, folder, shown)
+
+
+def filled(text: str) -> str:
+    """Return a README's text with every marked block filled anew."""
+    return BLOCK.sub(lambda block: block[1] + run(block["command"]) + block[4], text)
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text("utf-8")), "utf-8")
