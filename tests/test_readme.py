@@ -17,7 +17,7 @@ needs_run = pytest.mark.skipif(importlib.util.find_spec("simkv.run") is None, re
 
 
 @needs_run
-@pytest.mark.parametrize("block", BLOCK.finditer(TEXT), ids=lambda block: block["command"])
+@pytest.mark.parametrize("block", list(BLOCK.finditer(TEXT)), ids=lambda block: block["command"])
 def test_readme_output_equals_that_of_a_run(block: re.Match[str]) -> None:
     assert block["output"] == run(block["command"]), "run: make readme"
 
