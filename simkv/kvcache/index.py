@@ -1,0 +1,464 @@
+"""The prefix index of one tier: a radix tree whose nodes are extents (runs of blocks).
+
+It knows what is resident, what is pinned and what may be evicted; it has no clock and never
+decides *whether* to keep something, only carries out what :class:`simkv.kvcache.pool.KVPool`
+and an eviction policy say. A 12,000-token prompt costs a few node visits at any block size.
+
+Words: a *handle* is the deepest node of a pinned path; ``end`` is a node's distance in blocks
+from the root to its end. A *ghost* is a node whose blocks are not here (a lower tier that took
+only the tail of a prefix); a *pending* node's blocks are still on their way in.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simkv.kvcache.eviction.base import EvictionPolicy
+from simkv.kvcache.spans import Key, block_key, common_tokens, locate
+from simkv.workload.request import Spans
+
+
+class Node:
+    """An extent: ``blocks`` consecutive blocks of one prefix, below ``parent``."""
+
+    __slots__ = (
+        "blocks",
+        "children",
+        "depth",
+        "end",
+        "inserted",
+        "key",
+        "last_use",
+        "offset",
+        "parent",
+        "pending",
+        "refs",
+        "resident",
+        "span",
+        "spans",
+        "uses",
+    )
+
+    def __init__(self, parent: Node | None, key: Key, spans: Spans, span: int, offset: int, blocks: int, end: int):
+        self.parent = parent
+        self.key = key
+        self.children: dict[Key, Node] = {}
+        self.spans = spans
+        self.span = span
+        self.offset = offset
+        self.blocks = blocks
+        self.end = end
+        self.depth = end
+        """``end`` when the node was made: policies order by it, so it must not move."""
+        self.refs = 0
+        self.uses = 0
+        self.last_use = 0
+        self.inserted = 0
+        self.resident = True
+        self.pending = 0
+        """Id of the transfer that is bringing it in; 0 when it is here."""
+
+
+class Match(NamedTuple):
+    """How far a prefix is resident: up to block ``end``, which lies in (or at the end of) ``node``."""
+
+    node: Node
+    end: int
+    pending: int
+    """Id of the transfer that stopped the match (its blocks come next), or 0."""
+
+
+class Extent(NamedTuple):
+    """Blocks ``start .. end-1`` of the prefix ``spans``."""
+
+    spans: Spans
+    start: int
+    end: int
+
+
+class PrefixIndex:
+    """Residency of one tier. Not thread-safe; every mutator keeps :meth:`check_integrity` true."""
+
+    def __init__(self, block_tokens: int, policy: EvictionPolicy[Node], merge: bool) -> None:
+        """``merge``: grow a private leaf in place (only where the policy doesn't look at use counts)."""
+        self.block_tokens = block_tokens
+        self.policy = policy
+        self.merge = merge
+        self.root = Node(None, (), (), 0, 0, 0, 0)
+        self.root.refs = 1
+        self.resident_blocks = 0
+        self.evictable_blocks = 0
+        self.evictions = 0
+        self._sequence = 0
+
+    # ---- queries (no side effects)
+
+    def match(self, spans: Spans, limit: int, start: int = 0) -> Match:
+        """Return how far the blocks ``start .. limit-1`` of ``spans`` are resident without a gap.
+
+        Blocks before ``start`` need only be known, not resident. ``Match.end`` is below ``start``
+        where even the path to it is unknown. Mutates nothing.
+        """
+        block_tokens = self.block_tokens
+        node = self.root
+        end = 0
+        span = offset = 0
+        while end < limit:
+            key = block_key(spans, span, offset, block_tokens)
+            child = node.children.get(key) if key is not None else None
+            if child is None:
+                break
+            if (not child.resident or child.pending) and child.end > start:
+                return Match(node, end, child.pending)
+            most = min(child.blocks, limit - end)
+            common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
+            blocks = common // block_tokens
+            end += blocks
+            if blocks < child.blocks:
+                return Match(child, end, 0)
+            node = child
+            if end < limit:
+                span, offset = _advance(spans, span, offset, blocks * block_tokens)
+        return Match(node, end, 0)
+
+    def path_extent(self, node: Node, start: int, end: int) -> Extent:
+        """Return blocks ``start .. end-1`` of the path to ``node`` as an extent with spans from the root."""
+        parts: list[tuple[int, int, int]] = []
+        chain: list[Node] = []
+        at: Node | None = node
+        while at is not None and at.parent is not None:
+            chain.append(at)
+            at = at.parent
+        for part in reversed(chain):
+            parts.extend(_cut(part.spans, part.span, part.offset, part.blocks * self.block_tokens))
+        return Extent(_merged(parts), start, end)
+
+    # ---- pins
+
+    def pin(self, match: Match, use: bool = True) -> Node:
+        """Pin the matched path, splitting its last node where the match ends inside it; return the handle.
+
+        ``use=False`` holds it without counting as a use (a transfer that reads it for another tier).
+        """
+        node, end = match.node, match.end
+        if node.end > end:
+            node = self._split(node, node.blocks - (node.end - end))
+        self._pin_path(node, use)
+        return node
+
+    def _pin_path(self, node: Node, use: bool) -> None:
+        self._sequence += 1
+        sequence = self._sequence
+        at: Node | None = node
+        while at is not None and at.parent is not None:
+            if at.refs == 0 and at.resident:
+                self._withdraw(at)
+            at.refs += 1
+            if use:
+                at.uses += 1
+                at.last_use = sequence
+            at = at.parent
+
+    def _withdraw(self, node: Node) -> None:
+        """Take a resident unpinned node out of what may be evicted."""
+        self.evictable_blocks -= node.blocks
+        if not self.policy.needs_leaves or not node.children:
+            self.policy.discard(node)
+
+    def unpin(self, node: Node) -> None:
+        """Release a handle; what nobody holds any more becomes evictable, tails first."""
+        policy = self.policy
+        leaves_only = policy.needs_leaves
+        at = node
+        while at.parent is not None:
+            parent = at.parent
+            at.refs -= 1
+            if at.refs == 0:
+                if at.resident:
+                    self._sequence += 1
+                    at.last_use = self._sequence
+                    self.evictable_blocks += at.blocks
+                    if not leaves_only or not at.children:
+                        policy.add(at)
+                else:
+                    self._drop_ghosts(at)
+            at = parent
+
+    # ---- contents
+
+    def extend(self, node: Node, spans: Spans, end: int, pending: int = 0, resident: bool = True) -> tuple[Node, int]:
+        """Extend the pinned path at ``node`` down to block ``end`` of ``spans``; pins move with it.
+
+        Returns the new handle and how many blocks became resident that were not (known ones are
+        pinned, not duplicated). ``pending`` marks the new blocks as on their way in. With
+        ``resident=False`` unknown blocks are entered as ghosts.
+        """
+        block_tokens = self.block_tokens
+        added = 0
+        start = node.end
+        if start >= end:
+            return node, 0
+        span, offset = locate(spans, start * block_tokens)
+        while node.end < end:
+            key = block_key(spans, span, offset, block_tokens)
+            assert key is not None, "extend beyond the content"
+            child = node.children.get(key)
+            if child is None:
+                added += self._append(node, key, spans, span, offset, end, pending, resident)
+                child = node.children.get(key)
+                return (child or node), added
+            most = min(child.blocks, end - node.end)
+            common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
+            blocks = common // block_tokens
+            if blocks < child.blocks:
+                child = self._split(child, blocks)
+            added += self._claim(child, pending, resident)
+            node = child
+            span, offset = _advance(spans, span, offset, blocks * block_tokens)
+        return node, added
+
+    def _claim(self, child: Node, pending: int, resident: bool) -> int:
+        """Pin one known node that an extension runs over; bring a ghost to life."""
+        self._sequence += 1
+        if child.refs == 0 and child.resident:
+            self._withdraw(child)
+        child.refs += 1
+        child.uses += 1
+        child.last_use = self._sequence
+        if child.resident or not resident:
+            return 0
+        child.resident = True
+        child.pending = pending
+        child.uses = 1
+        child.inserted = self._sequence
+        self.resident_blocks += child.blocks
+        return child.blocks
+
+    def _append(
+        self, node: Node, key: Key, spans: Spans, span: int, offset: int, end: int, pending: int, resident: bool
+    ) -> int:
+        """Add the unknown blocks up to ``end`` below pinned ``node``: a new leaf, or ``node`` grown in place."""
+        blocks = end - node.end
+        self._sequence += 1
+        grows = (
+            self.merge
+            and resident
+            and node.refs == 1
+            and node.resident
+            and not node.children
+            and node.pending == pending
+            and node.parent is not None
+        )
+        if grows:
+            node.span, node.offset = locate(spans, (node.end - node.blocks) * self.block_tokens)
+            node.spans = spans
+            node.blocks += blocks
+            node.end = end
+        else:
+            child = Node(node, key, spans, span, offset, blocks, end)
+            child.refs = 1
+            child.uses = 1
+            child.last_use = child.inserted = self._sequence
+            child.resident = resident
+            child.pending = pending if resident else 0
+            node.children[key] = child
+        if resident:
+            self.resident_blocks += blocks
+        return blocks if resident else 0
+
+    def arrived(self, node: Node, spans: Spans, transfer: int) -> None:
+        """Mark what ``transfer`` brought in on the path ``spans`` to ``node`` as here."""
+        at: Node | None = node
+        while at is not None:
+            if at.pending == transfer:
+                at.pending = 0
+            at = at.parent
+        if self.merge:
+            self._compact(node, spans)
+
+    def _compact(self, node: Node, spans: Spans) -> None:
+        """Let a pinned node absorb the parents that exactly its own holders hold: fewer nodes to walk."""
+        parent = node.parent
+        while parent is not None and parent.parent is not None and len(parent.children) == 1:
+            same = parent.refs == node.refs > 0 and parent.resident and node.resident
+            if not same or parent.pending or node.pending:
+                return
+            node.blocks += parent.blocks
+            node.spans = spans
+            node.span, node.offset = locate(spans, (node.end - node.blocks) * self.block_tokens)
+            node.key = parent.key
+            node.parent = parent.parent
+            parent.parent.children[node.key] = node
+            parent = node.parent
+
+    def evict(self, blocks: int, taken: list[Extent] | None = None) -> int:
+        """Evict ``blocks`` blocks in the policy's order, tails first; return how many went.
+
+        Fewer go where the rest is pinned; more where the victim is the middle of a prefix (it goes whole).
+        ``taken`` collects the evicted extents where the caller wants to move them elsewhere.
+        """
+        policy = self.policy
+        left = blocks
+        while left > 0:
+            victim = policy.victim()
+            if victim is None:
+                break
+            take = victim.blocks if victim.children else min(left, victim.blocks)
+            if taken is not None:
+                taken.append(self.path_extent(victim, victim.end - take, victim.end))
+            self._shorten(victim, take)
+            left -= take
+        return blocks - left
+
+    def remove(self, spans: Spans, start: int, end: int) -> int:
+        """Remove the unpinned resident blocks ``start .. end-1`` of ``spans`` (they moved away); return how many."""
+        self.unpin(self.pin(self.match(spans, start, start), use=False))  # a node border at ``start``
+        handle = self.pin(self.match(spans, end, start), use=False)
+        path: list[Node] = []
+        at: Node | None = handle
+        while at is not None and at.end > start:
+            path.append(at)
+            at = at.parent
+        self.unpin(handle)
+        gone = 0
+        for node in path:
+            if node.refs == 0 and node.resident and node.parent is not None:
+                gone += node.blocks
+                self._shorten(node, node.blocks)
+        return gone
+
+    def unpinned_blocks(self, match: Match) -> int:
+        """Return how many of the matched blocks may be evicted now (pinning them takes them away)."""
+        node, end = match.node, match.end
+        blocks = 0
+        at: Node | None = node
+        while at is not None and at.parent is not None:
+            if at.refs:
+                break
+            blocks += at.blocks - max(0, at.end - end)
+            at = at.parent
+        return blocks
+
+    def used_depth(self, handle: Node, uses: int) -> int:
+        """Return how deep the path to ``handle`` has been used at least ``uses`` times, in blocks."""
+        at: Node | None = handle
+        while at is not None and at.parent is not None:
+            if at.uses >= uses:
+                return at.end
+            at = at.parent
+        return 0
+
+    def _shorten(self, node: Node, blocks: int) -> None:
+        assert node.refs == 0 and node.resident and 0 < blocks <= node.blocks
+        assert blocks == node.blocks or not node.children
+        self.evictions += blocks
+        self.resident_blocks -= blocks
+        self.evictable_blocks -= blocks
+        if blocks < node.blocks:
+            node.blocks -= blocks
+            node.end -= blocks
+            return
+        if not self.policy.needs_leaves or not node.children:
+            self.policy.discard(node)
+        if node.children:
+            node.resident = False
+            return
+        self._detach(node)
+
+    def _detach(self, node: Node) -> None:
+        """Cut an empty or ghost leaf off, and the ghosts above that it alone kept."""
+        parent = node.parent
+        assert parent is not None
+        del parent.children[node.key]
+        node.parent = None
+        if parent.parent is None or parent.refs or parent.children:
+            return
+        if not parent.resident:
+            self._detach(parent)
+        elif self.policy.needs_leaves:
+            self.policy.add(parent)
+
+    def _drop_ghosts(self, node: Node) -> None:
+        if not node.children and node.parent is not None:
+            self._detach(node)
+
+    def _split(self, node: Node, blocks: int) -> Node:
+        """Split ``node`` after its first ``blocks`` blocks; the new upper node is returned and must be pinned next.
+
+        ``node`` stays the lower part, so handles and its place in the policy's order stay valid.
+        """
+        assert 0 < blocks < node.blocks
+        parent = node.parent
+        assert parent is not None
+        upper = Node(parent, node.key, node.spans, node.span, node.offset, blocks, node.end - node.blocks + blocks)
+        upper.refs = node.refs
+        upper.uses = node.uses
+        upper.last_use = node.last_use
+        upper.inserted = node.inserted
+        upper.resident = node.resident
+        upper.pending = node.pending
+        parent.children[node.key] = upper
+        node.span, node.offset = _advance(node.spans, node.span, node.offset, blocks * self.block_tokens)
+        key = block_key(node.spans, node.span, node.offset, self.block_tokens)
+        assert key is not None
+        node.key = key
+        node.parent = upper
+        node.blocks -= blocks
+        upper.children[key] = node
+        if upper.refs == 0 and upper.resident and not self.policy.needs_leaves:
+            self.policy.add(upper)
+        return upper
+
+    # ---- integrity
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError unless counters, parents, pins and candidates agree with the tree."""
+        resident = evictable = candidates = 0
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            for key, child in node.children.items():
+                assert child.parent is node and child.key == key, "parent or key"
+                assert child.blocks > 0 and child.end == node.end + child.blocks, "extent"
+                assert child.refs >= 0 and (child.refs <= node.refs or node is self.root), "pins grow towards the root"
+                assert not child.pending or child.refs, "pending blocks are pinned"
+                assert child.resident or child.children or child.refs, "a ghost without a purpose"
+                if child.resident:
+                    resident += child.blocks
+                    if child.refs == 0:
+                        evictable += child.blocks
+                        candidates += not (self.policy.needs_leaves and child.children)
+                stack.append(child)
+        assert resident == self.resident_blocks, f"resident {self.resident_blocks}, tree holds {resident}"
+        assert evictable == self.evictable_blocks, f"evictable {self.evictable_blocks}, tree holds {evictable}"
+        assert candidates == len(self.policy), f"{len(self.policy)} candidates, tree has {candidates}"
+
+
+def _advance(spans: Spans, span: int, offset: int, tokens: int) -> tuple[int, int]:
+    offset += tokens
+    while span < len(spans) and offset >= spans[span][2]:
+        offset -= spans[span][2]
+        span += 1
+    return span, offset
+
+
+def _cut(spans: Spans, span: int, offset: int, tokens: int) -> list[tuple[int, int, int]]:
+    parts = []
+    while tokens:
+        stream, start, length = spans[span]
+        take = min(length - offset, tokens)
+        parts.append((stream, start + offset, take))
+        tokens -= take
+        span += 1
+        offset = 0
+    return parts
+
+
+def _merged(parts: list[tuple[int, int, int]]) -> Spans:
+    out: list[tuple[int, int, int]] = []
+    for stream, start, length in parts:
+        if out and out[-1][0] == stream and out[-1][1] + out[-1][2] == start:
+            out[-1] = (stream, out[-1][1], out[-1][2] + length)
+        else:
+            out.append((stream, start, length))
+    return tuple(out)

@@ -1,0 +1,99 @@
+"""A tier's memory: a prefix index plus the blocks that are in use but not (yet) shareable."""
+
+from __future__ import annotations
+
+from simkv.kvcache.eviction import make_policy
+from simkv.kvcache.index import Extent, Node, PrefixIndex
+from simkv.workload.request import Spans
+
+UNBOUNDED_BLOCKS = 1 << 62
+
+
+class KVPool:
+    """``capacity_blocks`` blocks, each free, private to a request, or cached in ``index``.
+
+    ``private`` blocks belong to running requests (partial or not yet committed). Cached blocks
+    are pinned or evictable. ``resident = private + cached <= capacity`` always.
+    """
+
+    def __init__(
+        self, capacity_blocks: int, block_tokens: int, policy: str, lam: float | None = None, merge: bool = True
+    ) -> None:
+        self.capacity_blocks = capacity_blocks
+        self.index = PrefixIndex(block_tokens, make_policy(policy, lam), merge and policy == "lru")
+        self.private_blocks = 0
+        self.written_blocks = 0
+        """Blocks ever taken or stored: how often the tier was filled."""
+
+    @property
+    def free_blocks(self) -> int:
+        """Blocks that hold nothing."""
+        return self.capacity_blocks - self.private_blocks - self.index.resident_blocks
+
+    @property
+    def available_blocks(self) -> int:
+        """Blocks that can be had now: free or evictable."""
+        return self.capacity_blocks - self.private_blocks - self.index.resident_blocks + self.index.evictable_blocks
+
+    @property
+    def used_blocks(self) -> int:
+        """Blocks that hold something."""
+        return self.private_blocks + self.index.resident_blocks
+
+    def take(self, blocks: int, taken: list[Extent] | None = None) -> None:
+        """Take ``blocks`` private blocks, evicting as needed; the caller checked ``available_blocks``."""
+        self.make_room(blocks, taken)
+        self.private_blocks += blocks
+        self.written_blocks += blocks
+
+    def make_room(self, blocks: int, taken: list[Extent] | None = None) -> None:
+        """Evict until ``blocks`` blocks are free; the caller checked ``available_blocks``."""
+        short = blocks - self.free_blocks
+        if short > 0:
+            gone = self.index.evict(short, taken)
+            assert gone >= short, f"wanted {short} blocks, could evict {gone}"
+
+    def give(self, blocks: int) -> None:
+        """Return private blocks that hold nothing worth keeping."""
+        assert blocks <= self.private_blocks
+        self.private_blocks -= blocks
+
+    def commit(self, handle: Node, spans: Spans, end: int) -> tuple[Node, int]:
+        """Turn the private blocks from ``handle.end`` to ``end`` into shareable ones below ``handle``.
+
+        Returns the new handle and how many blocks are newly cached; the others were known already
+        and their private copies are freed.
+        """
+        blocks = end - handle.end
+        if blocks <= 0:
+            return handle, 0
+        self.private_blocks -= blocks
+        return self.index.extend(handle, spans, end)
+
+    def store(
+        self, spans: Spans, start: int, end: int, transfer: int, taken: list[Extent] | None = None
+    ) -> tuple[Node, int] | None:
+        """Reserve room for blocks ``start .. end-1`` of ``spans``, pinned and pending for ``transfer``.
+
+        Returns the handle and the number of blocks to bring in (0: all are here or coming), or
+        None, changing nothing but pins' recency, where what may be evicted does not suffice.
+        """
+        index = self.index
+        known = index.match(spans, end, start)
+        handle = index.pin(known)
+        if handle.end < start:
+            handle, _ = index.extend(handle, spans, start, resident=False)
+        need = end - max(handle.end, start)
+        if need > self.available_blocks:
+            index.unpin(handle)
+            return None
+        self.make_room(need, taken)
+        handle, added = index.extend(handle, spans, end, pending=transfer)
+        self.written_blocks += added
+        return handle, added
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError unless the counters agree with the index and with the capacity."""
+        self.index.check_integrity()
+        assert self.private_blocks >= 0, "private blocks below zero"
+        assert self.used_blocks <= self.capacity_blocks, f"{self.used_blocks} of {self.capacity_blocks} blocks"

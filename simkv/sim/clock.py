@@ -1,0 +1,52 @@
+"""Simulated time: SimPy's environment with absolute times and fixed tie ranks.
+
+Decisions are callbacks pushed at absolute times (``now + (t - now)`` is not ``t``), and events
+at one instant run in the order of their rank, so that no result depends on insertion order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any
+
+import simpy
+from simpy.events import Event
+
+TRANSFER_RANK = 2
+ARRIVAL_RANK = 3
+ENGINE_RANK = 10
+SAMPLER_RANK = 1 << 30
+
+
+class Timer(Event):
+    """An event that fires at a given time and hands ``payload`` to its callback."""
+
+    def __init__(self, env: simpy.Environment, payload: Any = None) -> None:
+        self.env = env
+        self.callbacks = []
+        self._value = None
+        self._ok = True
+        self._defused = False
+        self.payload = payload
+
+
+class Clock(simpy.Environment):
+    """SimPy's environment; time in seconds."""
+
+    def until(self, time_s: float, rank: int) -> Timer:
+        """Return an event for a process to wait for: it fires at ``time_s`` (absolute, not in the past)."""
+        timer = Timer(self)
+        heappush(self._queue, (time_s, rank, next(self._eid), timer))  # type: ignore[misc,arg-type]
+        return timer
+
+    def at(self, time_s: float, rank: int, call: Callable[[Any], None], payload: Any = None) -> None:
+        """Run ``call(timer)`` at ``time_s``; ``timer.payload`` is ``payload``."""
+        timer = Timer(self, payload)
+        timer.callbacks.append(call)
+        heappush(self._queue, (time_s, rank, next(self._eid), timer))  # type: ignore[misc,arg-type]
+
+    @property
+    def events(self) -> int:
+        """Events scheduled so far."""
+        return int(repr(self._eid)[6:-1])

@@ -1,0 +1,416 @@
+"""One replica's engine: continuous batching with macro-steps.
+
+Between two decisions the batch is constant and its steps are an arithmetic series, so the engine
+sleeps until the next decision (an end, a knot of the cost curve, a block that can't be had, an
+interrupt at the next boundary) and books all steps at once. ``step_exact`` wakes at every
+boundary instead; both use :mod:`simkv.sim.series`, so their times agree to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+
+from simkv.sim.batch import DecodeBatch
+from simkv.sim.clock import ENGINE_RANK, Clock, Timer
+from simkv.sim.config import SystemConfig
+from simkv.sim.gauge import Gauge
+from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
+from simkv.sim.mover import Mover
+from simkv.sim.prefetch import QueuePrefetcher
+from simkv.sim.recorder import Recorder
+from simkv.sim.scheduler import Chunk, Scheduler
+from simkv.sim.series import boundary_s, steps_to_reach
+from simkv.sim.tiers import ReplicaTiers
+
+_FAR = 1 << 62
+
+
+class Engine:
+    """The forward steps of one replica, and the requests that wait for or take part in them."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        config: SystemConfig,
+        number: int,
+        tiers: ReplicaTiers,
+        mover: Mover,
+        recorder: Recorder,
+        finished: Callable[[Live, int], None],
+    ) -> None:
+        self.clock = clock
+        self.config = config.engine
+        self.cost = config.cost
+        self.step_exact = config.step_exact
+        self.number = number
+        self.tiers = tiers
+        self.pool = tiers.vram
+        self.mover = mover
+        self.recorder = recorder
+        self.finished = finished
+        self.gauge = Gauge()
+        self.batch = DecodeBatch(self.config.block_tokens)
+        self.running: dict[Live, None] = {}
+        self.partial: Live | None = None
+        """The one request whose prompt is partly computed: always the last admitted."""
+        self.chunks: list[Chunk] = []
+        """What the step in progress computes of prompts."""
+        self.scheduler = Scheduler(self)
+        self.prefetcher = QueuePrefetcher(self, config.offload) if config.offload.prefetch == "queue" else None
+        self.step = 0
+        """The step in progress, or the next one when idle."""
+        self.backlog_tokens = 0
+        """Prompt tokens of requests that wait or are held, hits not taken off (for the router)."""
+        self._anchor_s = 0.0
+        self._anchor_step = 0
+        self._first_s = 0.0
+        self._growth_s = 0.0
+        self._anchored = False
+        self._valid_to = 0
+        self._target = 0
+        """Step before which the scheduled event fires."""
+        self._allocated = 0
+        """Decode blocks are allocated for all steps before this one."""
+        self._version = 0
+        self._asleep = True
+        self._loads_in_step = 0
+        self.macro_steps = 0
+        self.preemptions = 0
+        self.recomputed_tokens = 0
+        self.load_waits = 0
+        mover.sync = self.sync
+        mover.wake = self.wake
+
+    # ---- what others call
+
+    def enqueue(self, live: Live) -> None:
+        """Put an arrival into the waiting queue; interrupt the batch where it could be admitted."""
+        was_empty = not self.scheduler.waiting
+        self.scheduler.push(live)
+        self.backlog_tokens += live.target
+        if was_empty or self.scheduler.waiting[0][1] is live:
+            self.wake()
+        elif self.prefetcher is not None:
+            self.prefetcher.look_ahead()
+
+    def wake(self) -> None:
+        """Try to schedule at the next step boundary (now, when idle)."""
+        if not self.scheduler.waiting:
+            return
+        now = self.clock.now
+        if self._asleep:
+            self._asleep = False
+            self._fire_at(now)
+            return
+        if self.chunks or self._loads_in_step or self._target <= self.step + 1 or not self.batch.size:
+            return
+        if len(self.running) >= self.config.max_num_seqs:
+            return
+        done = steps_to_reach(self._anchor_s, self._first_s, self._growth_s, now)
+        target = max(self._anchor_step + done, self.step + 1)
+        if target < self._target:
+            self._target = target
+            self._fire_at(self._boundary(target))
+
+    def sync(self) -> None:
+        """Allocate the decode blocks of every step that has begun by now."""
+        if self._asleep or not self.batch.size or self._allocated >= self._target:
+            return
+        begun = steps_to_reach(self._anchor_s, self._first_s, self._growth_s, self.clock.now)
+        self._allocate_to(min(self._anchor_step + begun, self._target))
+
+    def replan(self) -> None:
+        """Room was taken for somebody else under way: decide earlier where the batch would run short."""
+        if self._asleep or self.chunks or not self.batch.size:
+            return
+        step = max(self._allocated, self.step + 1)
+        target = step + self.batch.steps_within(step, self._room(), self._target - step)
+        if target < self._target:
+            self._target = target
+            self._fire_at(self._boundary(target))
+
+    @property
+    def pending_tokens(self) -> int:
+        """Prompt tokens ahead of a newcomer that are not computed yet."""
+        partial = self.partial
+        return self.backlog_tokens + (partial.target - partial.tokens if partial else 0)
+
+    # ---- the event
+
+    def _fire_at(self, time_s: float) -> None:
+        self._version += 1
+        self.clock.at(time_s, ENGINE_RANK + self.number, self._on_boundary, self._version)
+
+    def _on_boundary(self, timer: Timer) -> None:
+        if timer.payload != self._version:
+            return
+        now = self.clock.now
+        changed = self._complete(now)
+        changed |= self.scheduler.schedule(now)
+        if self.prefetcher is not None:
+            self.prefetcher.look_ahead()
+        self._begin(now, changed)
+
+    def _complete(self, now: float) -> bool:
+        """Book the steps that end now; True where that changed the batch."""
+        steps = self._target - self.step if self.batch.size or self.chunks else 0
+        if steps <= 0:
+            return False
+        self._book(steps)
+        self._allocate_to(self._target)
+        self.step = self._target
+        changed = False
+        if self.chunks:
+            self._complete_chunks(now)
+            changed = True
+        for live in self.batch.pop_ended(self.step):
+            self._finish(live, now)
+            changed = True
+        return changed
+
+    def _book(self, steps: int) -> None:
+        offset = self.step - self._anchor_step
+        first_s = self._first_s + self._growth_s * offset
+        start_s = self._boundary(self.step)
+        self.macro_steps += 1
+        if self.batch.size:
+            self.recorder.steps.append((start_s, first_s, self._growth_s, steps, self.batch.size))
+
+    def _complete_chunks(self, now: float) -> None:
+        chunks, self.chunks = self.chunks, []
+        for chunk in chunks:
+            live = chunk.live
+            live.tokens += chunk.tokens
+            self._commit_prompt(live)
+            if live.tokens == live.target:
+                self._first_output(live, now)
+
+    def _commit_prompt(self, live: Live) -> None:
+        """Make the full blocks computed so far shareable, and write them down as the policy says."""
+        if not self.config.prefix_caching:
+            return
+        full = live.tokens // self.config.block_tokens
+        handle = live.handle
+        assert handle is not None
+        before = handle.end
+        live.handle, _ = self.pool.commit(handle, live.request.spans, full)
+        live.blocks_held -= full - before
+        self._store(live)
+
+    def _store(self, live: Live) -> None:
+        write = self.mover.write
+        handle = live.handle
+        if handle is None or write == "never" or write == "write_back" or not self.tiers.can_store:
+            return
+        most = live.request.prompt_tokens
+        if self.config.store_outputs:
+            most += live.request.output_tokens
+        end = min(handle.end, most // self.config.block_tokens)
+        if write == "write_through_selective":
+            end = min(end, self.pool.index.used_depth(handle, 2))
+        if end:
+            live.store_refused = not self.mover.store(handle, live.request.spans, end)
+
+    def _first_output(self, live: Live, now: float) -> None:
+        """The step that ends now gave ``live`` an output token: it decodes from here on, or is over."""
+        live.generated += 1
+        if live.first_token_s < 0.0:
+            live.first_token_s = now
+        else:
+            self.recorder.gaps.append((now, now - live.last_token_s))
+        live.last_token_s = now
+        remaining = live.request.output_tokens - live.generated
+        if remaining <= 0:
+            self._finish(live, now)
+            return
+        live.enter(DECODE, now)
+        self.batch.add(live, self.step, remaining)
+
+    def _finish(self, live: Live, now: float) -> None:
+        live.enter(DECODE, now)
+        live.last_token_s = now
+        self._release(live, now, keep_outputs=True)
+        mover = self.mover
+        if self.tiers.dram is not None and self.config.prefix_caching:
+            mover.touch(live.request.spans, live.request.prompt_tokens // self.config.block_tokens)
+        self.finished(live, self.number)
+
+    def _release(self, live: Live, now: float, keep_outputs: bool) -> None:
+        """Give back what ``live`` holds; its full blocks stay cached, tails to be evicted first."""
+        tokens = live.context(self.step)
+        block_tokens = self.config.block_tokens
+        held = -(-tokens // block_tokens)
+        handle = live.handle
+        assert handle is not None
+        if live.step0 < 0:
+            held = handle.end + live.blocks_held
+        full = tokens // block_tokens if self.config.prefix_caching else 0
+        private = held - handle.end
+        if full > handle.end:
+            private -= full - handle.end
+            handle, _ = self.pool.commit(handle, live.request.spans, full)
+            live.handle = handle
+            if keep_outputs and (self.config.store_outputs or live.store_refused):
+                self._store(live)
+        self.pool.give(private)
+        self.pool.index.unpin(handle)
+        live.handle = None
+        live.blocks_held = 0
+        self.running.pop(live, None)
+        self.gauge.set_running(now, len(self.running))
+
+    def preempt(self, live: Live, now: float) -> None:
+        """Take ``live`` out of the batch: all its blocks go back, it computes again later."""
+        step = self.step
+        made = live.made(step)
+        tokens = live.context(step)
+        if live.step0 >= 0:
+            self.batch.remove(live)
+            live.last_token_s = now
+        if live is self.partial:
+            self.partial = None
+        self._release(live, now, keep_outputs=False)
+        live.step0 = -1
+        live.computed_once = max(live.computed_once, tokens)
+        live.generated = made
+        live.target = live.request.prompt_tokens + made
+        live.tokens = 0
+        live.preemptions += 1
+        live.promoted = False
+        self.preemptions += 1
+        live.enter(PREEMPTED, now)
+        self.backlog_tokens += live.target
+        self.scheduler.push_front(live)
+
+    # ---- beginning the next step
+
+    def _begin(self, now: float, changed: bool) -> None:
+        chunks = self.chunks
+        gauge = self.gauge
+        if not chunks and not self.batch.size:
+            if gauge.busy:
+                gauge.update(now)
+                gauge.busy = False
+            self._asleep = True
+            self._anchored = False
+            return
+        if not gauge.busy:
+            gauge.update(now)
+            gauge.busy = True
+        self._asleep = False
+        if chunks:
+            self._begin_mixed(now)
+            return
+        batch, step = self.batch, self.step
+        if changed or not self._anchored or step >= self._valid_to:
+            first, growth, valid = self.cost.decode(batch.size, batch.context_tokens(step))
+            self._anchor(now, first, growth, valid)
+        most = min(batch.next_end(), self._valid_to) - step
+        if self.step_exact or self.scheduler.retry_next_step:
+            most = 1
+        self._target = step + 1 + batch.steps_within(step + 1, self._room(), most - 1)
+        self._fire_at(self._boundary(self._target))
+
+    def _room(self) -> int:
+        """Blocks that steps under way may take without anybody having to decide something."""
+        return self.pool.free_blocks if self.mover.spills else self.pool.available_blocks
+
+    def _begin_mixed(self, now: float) -> None:
+        batch = self.batch
+        work = [(chunk.tokens, chunk.live.tokens) for chunk in self.chunks]
+        sampled = batch.size + sum(chunk.tokens + chunk.live.tokens == chunk.live.target for chunk in self.chunks)
+        context = batch.context_tokens(self.step) if batch.size else 0
+        compute_s = self.cost.mixed(batch.size, context, work, sampled)
+        self._target = self.step + 1
+        self._anchor(now, compute_s, 0.0, 1)
+        loads = [chunk for chunk in self.chunks if chunk.load_end]
+        if loads:
+            self._begin_overlapped(now, compute_s, loads)
+        else:
+            self._fire_at(self._boundary(self._target))
+
+    def _begin_overlapped(self, now: float, compute_s: float, loads: list[Chunk]) -> None:
+        """Load layer by layer under the step: it ends one layer after the last layer's KV is there."""
+        layers = self.cost.layers
+        self._loads_in_step = len(loads)
+        alone_s = 0.0
+
+        def through() -> None:
+            self._loads_in_step -= 1
+            if self._loads_in_step:
+                return
+            end_s = max(now + compute_s + alone_s / layers, self.clock.now + compute_s / layers)
+            for chunk in loads:
+                chunk.live.parts[LOAD_DRAM] += end_s - now - compute_s
+                chunk.live.since_s += end_s - now - compute_s
+            self._anchor(now, end_s - now, 0.0, 1)
+            self._fire_at(max(self._boundary(self._target), self.clock.now))
+
+        for chunk in loads:
+            spans = chunk.live.request.spans
+            nbytes, descriptors = self.mover.load(spans, chunk.load_start, chunk.load_end, through)
+            alone_s += self.tiers.h2d.service_s(nbytes, descriptors)
+
+    def _anchor(self, now: float, first_s: float, growth_s: float, valid: int) -> None:
+        self._anchor_s = now
+        self._anchor_step = self.step
+        self._first_s = first_s
+        self._growth_s = growth_s
+        self._valid_to = self.step + valid
+        self._anchored = not self.chunks
+
+    def _boundary(self, step: int) -> float:
+        return boundary_s(self._anchor_s, self._first_s, self._growth_s, step - self._anchor_step)
+
+    def _allocate_to(self, step: int) -> None:
+        if step > self._allocated:
+            if self.batch.size:
+                need = self.batch.blocks_needed(self._allocated, step - self._allocated)
+                if need:
+                    self.pool.take(need)
+            self._allocated = step
+
+    def allocate_step(self, need: int) -> None:
+        """Take the decode blocks of the step that is about to begin (the scheduler made sure of them)."""
+        self.take(need)
+        self._allocated = self.step + 1
+
+    def take(self, blocks: int) -> None:
+        """Take private blocks now; what that evicts goes down a tier where the policy says so."""
+        if not blocks:
+            return
+        if self.mover.spills:
+            taken: list = []  # type: ignore[type-arg]
+            self.pool.take(blocks, taken)
+            if taken:
+                self.mover.spill(taken)
+        else:
+            self.pool.take(blocks)
+
+    # ---- loads that hold their request
+
+    def hold(self, live: Live, state: int, now: float) -> None:
+        """Keep ``live`` out of the queue while something is brought in for it."""
+        live.enter(state, now)
+        self.gauge.update(now)
+        self.gauge.held += 1
+        self.load_waits += 1
+
+    def resume(self, live: Live) -> None:
+        """Put a held request back into its place in the queue."""
+        now = self.clock.now
+        live.enter(PREEMPTED if live.preemptions else QUEUE, now)
+        self.gauge.update(now)
+        self.gauge.held -= 1
+        heappush(self.scheduler.waiting, (live.order, live))
+        self.wake()
+
+    def admitted(self, live: Live, now: float) -> None:
+        """Note that a step is about to compute something of ``live``."""
+        self.backlog_tokens -= live.target
+        live.enter(RECOMPUTE if live.preemptions else PREFILL, now)
+        if live.scheduled_s < 0.0:
+            live.scheduled_s = now
+        self.running[live] = None
+        self.gauge.set_running(now, len(self.running))

@@ -1,0 +1,227 @@
+"""The data paths of one host: PCIe lanes, SSD queues, and the DRAM bandwidth they share.
+
+A :class:`Lane` serves one transfer at a time, the most urgent first; a more urgent one takes over
+at the next chunk boundary. While lanes are busy together their rates are cut where they share
+something: both directions of a link (``duplex``), reads and writes of an SSD, and everything
+that touches DRAM. One event a transfer unless somebody's rate changes under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from math import ceil, inf
+
+from simkv.sim.clock import TRANSFER_RANK, Clock, Timer
+
+DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
+"""Transfer priorities, most urgent first (design: demand > next step > look-ahead > write-back)."""
+
+
+class Transfer:
+    """Bytes on their way over one lane."""
+
+    __slots__ = ("bytes", "cap_bytes_per_s", "done", "priority", "remaining", "stop", "submitted_s")
+
+    def __init__(self, nbytes: int, cap_bytes_per_s: float, priority: int, done: Callable[[], None]) -> None:
+        self.bytes = nbytes
+        self.cap_bytes_per_s = cap_bytes_per_s
+        """Its rate when alone, descriptor latencies included."""
+        self.priority = priority
+        self.done = done
+        self.remaining = float(nbytes)
+        self.stop = 0.0
+        """Bytes that may remain when its service ends (above 0: it gives way)."""
+        self.submitted_s = 0.0
+
+
+class Lane:
+    """One direction of a link, or one kind of SSD access."""
+
+    def __init__(self, fabric: Fabric, name: str, bytes_per_s: float, latency_s: float, chunk_bytes: int) -> None:
+        self.fabric = fabric
+        self.name = name
+        self.bytes_per_s = bytes_per_s
+        self.latency_s = latency_s
+        self.chunk_bytes = chunk_bytes
+        self.queues: list[deque[Transfer]] = [deque() for _ in range(4)]
+        self.active: Transfer | None = None
+        self.rate = 0.0
+        self.since_s = 0.0
+        self.version = 0
+        self.busy_s = 0.0
+        self.busy_since_s = 0.0
+        self.submitted_bytes = 0
+        self.delivered_bytes = 0
+
+    @property
+    def usable(self) -> bool:
+        """False where nothing can ever get through."""
+        return self.bytes_per_s > 0.0
+
+    def service_s(self, nbytes: int, descriptors: int) -> float:
+        """Time of an isolated transfer: ``descriptors * latency + bytes / bandwidth``."""
+        return descriptors * self.latency_s + (nbytes / self.bytes_per_s if self.bytes_per_s > 0 else inf)
+
+    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None]) -> None:
+        """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through."""
+        alone_s = self.service_s(nbytes, descriptors)
+        transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, priority, done)
+        transfer.submitted_s = self.fabric.clock.now
+        self.submitted_bytes += nbytes
+        active = self.active
+        self.queues[priority].append(transfer)
+        if active is None:
+            self._start_next()
+            self.fabric.rebalance()
+        elif priority < active.priority and active.stop == 0.0:
+            self._give_way(active)
+
+    def in_flight_bytes(self) -> int:
+        """Bytes submitted and not delivered."""
+        waiting = sum(t.bytes for queue in self.queues for t in queue)
+        return waiting + (self.active.bytes if self.active else 0)
+
+    def _give_way(self, active: Transfer) -> None:
+        self._progress()
+        through = active.bytes - active.remaining
+        boundary = ceil(through / self.chunk_bytes) * self.chunk_bytes
+        active.stop = float(max(0, active.bytes - boundary))
+        if active.stop > 0.0:
+            self._schedule()
+
+    def _progress(self) -> None:
+        now = self.fabric.clock.now
+        active = self.active
+        if active is not None and now > self.since_s:
+            active.remaining = max(active.stop, active.remaining - self.rate * (now - self.since_s))
+        self.since_s = now
+
+    def _start_next(self) -> None:
+        now = self.fabric.clock.now
+        for queue in self.queues:
+            if queue:
+                if self.active is None:
+                    self.busy_since_s = now
+                self.active = queue.popleft()
+                self.rate = 0.0
+                self.since_s = now
+                return
+
+    def set_rate(self, rate: float) -> None:
+        """Serve the active transfer at ``rate`` from now on."""
+        if rate == self.rate:
+            return
+        self._progress()
+        self.rate = rate
+        self._schedule()
+
+    def _schedule(self) -> None:
+        active = self.active
+        assert active is not None
+        self.version += 1
+        left_s = (active.remaining - active.stop) / self.rate if self.rate < inf else 0.0
+        clock = self.fabric.clock
+        clock.at(clock.now + left_s, TRANSFER_RANK, self._fire, self.version)
+
+    def _fire(self, timer: Timer) -> None:
+        if timer.payload != self.version:
+            return
+        now = self.fabric.clock.now
+        active = self.active
+        assert active is not None
+        self.active = None
+        if active.stop > 0.0:
+            active.remaining = active.stop
+            active.stop = 0.0
+            self.queues[active.priority].appendleft(active)
+            self.active = active  # keeps busy_since
+            self._start_next()
+            self.fabric.rebalance()
+            return
+        self.version += 1
+        self.delivered_bytes += active.bytes
+        self.active = active
+        if any(self.queues):
+            self._start_next()
+        else:
+            self.active = None
+            self.busy_s += now - self.busy_since_s
+        self.fabric.rebalance()
+        active.done()
+
+    def busy_until(self, now: float) -> float:
+        """Busy seconds up to ``now``."""
+        return self.busy_s + (now - self.busy_since_s if self.active is not None else 0.0)
+
+
+class Fabric:
+    """All lanes of one host, and what they share."""
+
+    def __init__(self, clock: Clock, dram_bytes_per_s: float) -> None:
+        self.clock = clock
+        self.dram_bytes_per_s = dram_bytes_per_s
+        self.links: list[tuple[Lane, Lane, float]] = []
+        self.ssd: tuple[Lane, Lane] | None = None
+        self._lanes: list[Lane] = []
+
+    def add_link(self, h2d: Lane, d2h: Lane, duplex_bytes_per_s: float) -> None:
+        """Register a replica's link; both directions together stay within ``duplex_bytes_per_s``."""
+        self.links.append((h2d, d2h, duplex_bytes_per_s))
+        self._lanes += [h2d, d2h]
+
+    def add_ssd(self, read: Lane, write: Lane) -> None:
+        """Register the host's SSD; reads and writes share its time."""
+        self.ssd = (read, write)
+        self._lanes += [read, write]
+
+    def rebalance(self) -> None:
+        """Work out every busy lane's rate again."""
+        rates: dict[Lane, float] = {}
+        for h2d, d2h, duplex in self.links:
+            down = _wanted(h2d)
+            up = _wanted(d2h)
+            if down + up > duplex and down and up:
+                down, up = _scaled(down, up, duplex)
+            rates[h2d] = min(down, duplex)
+            rates[d2h] = min(up, duplex)
+        if self.ssd is not None:
+            read, write = self.ssd
+            reading, writing = _wanted(read), _wanted(write)
+            if reading and writing and reading < inf and writing < inf:
+                load = reading / read.bytes_per_s + writing / write.bytes_per_s
+                reading, writing = reading / max(1.0, load), writing / max(1.0, load)
+            rates[read] = reading
+            rates[write] = writing
+        self._share_dram(rates)
+        for lane in self._lanes:
+            if lane.active is not None:
+                lane.set_rate(rates[lane])
+
+    def _share_dram(self, rates: dict[Lane, float]) -> None:
+        total = sum(rates.values())
+        cap = self.dram_bytes_per_s
+        if total <= cap:
+            return
+        if total == inf:
+            unlimited = sum(rate == inf for rate in rates.values())
+            for lane, rate in rates.items():
+                rates[lane] = cap / unlimited if rate == inf else 0.0
+            # what is finite would get a vanishing share beside an unlimited one: share by head count
+            busy = [lane for lane, rate in rates.items() if lane.active is not None]
+            for lane in busy:
+                rates[lane] = min(_wanted(lane), cap / len(busy))
+            return
+        for lane in rates:
+            rates[lane] *= cap / total
+
+
+def _wanted(lane: Lane) -> float:
+    return lane.active.cap_bytes_per_s if lane.active is not None else 0.0
+
+
+def _scaled(a: float, b: float, cap: float) -> tuple[float, float]:
+    if a == inf or b == inf:
+        half = cap / 2
+        return min(a, half), min(b, half)
+    return a * cap / (a + b), b * cap / (a + b)

@@ -1,0 +1,40 @@
+"""Time integrals of an engine's state, kept up to date at its transitions."""
+
+from __future__ import annotations
+
+
+class Gauge:
+    """Integrals over time of what one replica does."""
+
+    __slots__ = ("busy", "busy_s", "held", "held_s", "hidden_s", "running", "running_max", "running_time_s", "since_s")
+
+    def __init__(self) -> None:
+        self.since_s = 0.0
+        self.busy = False
+        self.held = 0
+        self.running = 0
+        self.busy_s = 0.0
+        self.held_s = 0.0
+        self.hidden_s = 0.0
+        self.running_time_s = 0.0
+        self.running_max = 0
+
+    def update(self, now: float) -> None:
+        """Book the time since the last change; call before changing ``busy``, ``held`` or ``running``."""
+        passed = now - self.since_s
+        if passed > 0.0:
+            self.since_s = now
+            if self.busy:
+                self.busy_s += passed
+            if self.held:
+                self.held_s += passed
+                if self.busy:
+                    self.hidden_s += passed
+            self.running_time_s += passed * self.running
+
+    def set_running(self, now: float, running: int) -> None:
+        """Set the number of running requests."""
+        self.update(now)
+        self.running = running
+        if running > self.running_max:
+            self.running_max = running

@@ -1,0 +1,104 @@
+"""A request while it is in the system."""
+
+from __future__ import annotations
+
+from simkv.kvcache.index import Node
+from simkv.workload.request import Request
+
+QUEUE, LOAD_DRAM, LOAD_SSD, PREFILL, DECODE, RECOMPUTE, PREEMPTED = range(7)
+"""Where a request's time goes; the order of the ``*_time_s`` columns that the recorder writes."""
+
+
+class Live:
+    """A request's progress: which tokens are computed, what it holds, where its time went."""
+
+    __slots__ = (
+        "blocks_held",
+        "ceiling",
+        "cls",
+        "computed_once",
+        "epoch",
+        "first_token_s",
+        "from_dram",
+        "from_ssd",
+        "generated",
+        "handle",
+        "hit_dram",
+        "hit_ssd",
+        "hit_vram",
+        "last_token_s",
+        "order",
+        "parts",
+        "place",
+        "preemptions",
+        "prefetched",
+        "priority",
+        "promoted",
+        "recomputed",
+        "request",
+        "scheduled_s",
+        "since_s",
+        "state",
+        "step0",
+        "store_refused",
+        "target",
+        "tokens",
+    )
+
+    def __init__(self, request: Request, cls: int, priority: int, now: float) -> None:
+        self.request = request
+        self.cls = cls
+        self.priority = priority
+        self.order = (0, 0)
+        """Place in the waiting queue: lowest first."""
+        self.place = -1
+        """Admission number while running: the highest was admitted last."""
+        self.state = QUEUE
+        self.since_s = now
+        self.parts = [0.0] * 7
+        self.target = request.prompt_tokens
+        """Tokens to compute before the next output token: the prompt and what was generated before."""
+        self.tokens = 0
+        """Tokens whose KV is in VRAM; while decoding: at the beginning of step ``step0``."""
+        self.step0 = -1
+        """Engine step in which it decoded first; -1 while not decoding."""
+        self.generated = 0
+        """Output tokens made before ``step0``."""
+        self.epoch = 0
+        """Bumped when it stops decoding: older entries of the finish heap are void."""
+        self.handle: Node | None = None
+        self.blocks_held = 0
+        """Private blocks while not decoding (what decoding adds follows from the step)."""
+        self.computed_once = 0
+        """Tokens computed (or loaded) before the last preemption."""
+        self.recomputed = 0
+        self.preemptions = 0
+        self.scheduled_s = -1.0
+        self.first_token_s = -1.0
+        self.last_token_s = -1.0
+        self.hit_vram = -1
+        self.hit_dram = 0
+        self.hit_ssd = 0
+        self.from_dram = 0
+        """Blocks that a look-ahead prefetch brought from DRAM into VRAM for it."""
+        self.from_ssd = 0
+        """Blocks that were brought from SSD for it."""
+        self.prefetched = False
+        self.promoted = False
+        self.store_refused = False
+        self.ceiling = 0
+        """Prompt tokens that an infinite cache would have hit."""
+
+    def enter(self, state: int, now: float) -> None:
+        """Book the time since the last change on the old state."""
+        self.parts[self.state] += now - self.since_s
+        self.state = state
+        self.since_s = now
+
+    def context(self, step: int) -> int:
+        """Tokens in VRAM at the beginning of engine step ``step``."""
+        return self.tokens + step - self.step0 if self.step0 >= 0 else self.tokens
+
+    def made(self, step: int) -> int:
+        """Output tokens made before engine step ``step``."""
+        return self.generated + step - self.step0 if self.step0 >= 0 else self.generated

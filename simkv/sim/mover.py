@@ -1,0 +1,250 @@
+"""Carries plans out: reserves room, holds both ends, submits transfers, tells who waits.
+
+Every byte that changes tier goes through here and over a lane of the fabric, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simkv.kvcache.index import Extent, Match, Node
+from simkv.kvcache.pool import KVPool
+from simkv.sim.config import OffloadConfig
+from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK
+from simkv.sim.tiers import ReplicaTiers
+from simkv.workload.request import Spans
+
+Done = Callable[[], None]
+
+
+class Ledger:
+    """Transfers of one host that somebody may wait for, and what was refused."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.waiters: dict[int, list[Done]] = {}
+        self.refused_stores = 0
+
+    def open(self) -> int:
+        """Return a new transfer's id."""
+        self.last += 1
+        self.waiters[self.last] = []
+        return self.last
+
+    def close(self, transfer: int) -> None:
+        """Tell everybody who waits for ``transfer``."""
+        for call in self.waiters.pop(transfer):
+            call()
+
+
+class Mover:
+    """The transfers of one replica; replicas of a host share its ledger."""
+
+    def __init__(self, tiers: ReplicaTiers, ledger: Ledger, offload: OffloadConfig) -> None:
+        self.tiers = tiers
+        self.ledger = ledger
+        self.exclusive = offload.relation == "exclusive"
+        self.write = offload.write
+        self.spills = offload.write == "write_back" and tiers.can_store
+        """Evicted blocks go down a tier, so an eviction is a decision with consequences."""
+        self.sync: Done = lambda: None
+        """Brings the replica's VRAM up to now; called before anything here changes it."""
+        self.wake: Done = lambda: None
+        """Tells the engine that room or content may have appeared."""
+        self.prefetched_blocks = 0
+        self.used_blocks = 0
+        """Prefetched blocks that the request they were fetched for found in VRAM."""
+
+    # ---- up
+
+    def load(self, spans: Spans, start: int, end: int, done: Done, priority: int = DEMAND) -> tuple[int, int]:
+        """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where the caller has room for them.
+
+        Returns ``(bytes, descriptors)``. They must be resident in DRAM; they are held there till done.
+        """
+        tiers = self.tiers
+        assert tiers.dram is not None
+        pool = tiers.dram
+        source = pool.index.pin(pool.index.match(spans, end, start))
+        assert source.end == end, "a load of what is not there"
+
+        def through() -> None:
+            pool.index.unpin(source)
+            if self.exclusive:
+                pool.index.remove(spans, start, end)
+            done()
+
+        nbytes = (end - start) * tiers.block_bytes
+        descriptors = (end - start) * tiers.descriptors_per_block
+        tiers.h2d.submit(nbytes, descriptors, priority, through)
+        return nbytes, descriptors
+
+    def promote(self, spans: Spans, start: int, end: int, priority: int) -> int:
+        """Copy blocks from SSD to DRAM; return the transfer's id, or 0 where DRAM has no room (a miss)."""
+        tiers = self.tiers
+        assert tiers.dram is not None and tiers.ssd is not None
+        ssd, dram = tiers.ssd, tiers.dram
+        transfer = self.ledger.open()
+        source = ssd.index.pin(ssd.index.match(spans, end, start))
+        assert source.end == end, "a promotion of what is not there"
+        reserved = self._reserve(dram, spans, start, end, transfer)
+        if reserved is None:
+            ssd.index.unpin(source)
+            del self.ledger.waiters[transfer]
+            return 0
+        handle, blocks = reserved
+
+        def through() -> None:
+            ssd.index.unpin(source)
+            if self.exclusive:
+                ssd.index.remove(spans, start, end)
+            self._arrived(dram, handle, spans, transfer)
+
+        tiers.host.ssd_read.submit(blocks * tiers.block_bytes, 1, priority, through)
+        return transfer
+
+    def prefetch(self, spans: Spans, start: int, end: int) -> int:
+        """Copy blocks from DRAM into free VRAM ahead of need; return the transfer's id."""
+        vram = self.tiers.vram
+        transfer = self.ledger.open()
+        reserved = vram.store(spans, start, end, transfer)
+        assert reserved is not None, "the caller saw free blocks"
+        handle, blocks = reserved
+
+        def through() -> None:
+            self.sync()
+            vram.index.arrived(handle, spans, transfer)
+            vram.index.unpin(handle)
+            self.ledger.close(transfer)
+            self.wake()
+
+        self.load(spans, end - blocks, end, through, LOOK_AHEAD)
+        self.prefetched_blocks += blocks
+        return transfer
+
+    # ---- down
+
+    def store(self, handle: Node, spans: Spans, end: int) -> bool:
+        """Write what DRAM lacks of the first ``end`` blocks of ``spans`` down; False where DRAM refused.
+
+        ``handle`` pins them in VRAM; they are held there until they are through.
+        """
+        tiers = self.tiers
+        if tiers.dram is None or not tiers.can_store:
+            return True
+        pool = tiers.dram
+        known = pool.index.match(spans, end)
+        if known.end >= end:
+            return True
+        transfer = self.ledger.open()
+        reserved = self._reserve(pool, spans, known.end, end, transfer)
+        if reserved is None:
+            del self.ledger.waiters[transfer]
+            self.ledger.refused_stores += 1
+            return False
+        target, blocks = reserved
+        if blocks == 0:  # others are bringing it in already
+            self._arrived(pool, target, spans, transfer)
+            return True
+        vram = tiers.vram
+        source = vram.index.pin(vram.index.match(spans, min(end, handle.end)), use=False)
+
+        def through() -> None:
+            self.sync()
+            vram.index.unpin(source)
+            self._arrived(pool, target, spans, transfer)
+            if tiers.can_cascade and not self.spills:
+                self.cascade(Extent(spans, 0, end))
+
+        self._down(blocks, through)
+        return True
+
+    def spill(self, extents: list[Extent]) -> None:
+        """Write evicted VRAM blocks to DRAM through a staging buffer (they have left VRAM already)."""
+        pool = self.tiers.dram
+        assert pool is not None
+        for extent in extents:
+            transfer = self.ledger.open()
+            reserved = self._reserve(pool, extent.spans, extent.start, extent.end, transfer)
+            if reserved is None:
+                del self.ledger.waiters[transfer]
+                self.ledger.refused_stores += 1
+                continue
+            handle, blocks = reserved
+            if blocks == 0:
+                self._arrived(pool, handle, extent.spans, transfer)
+                continue
+            self._down(blocks, lambda h=handle, s=extent.spans, t=transfer: self._arrived(pool, h, s, t))  # type: ignore[misc]
+
+    def cascade(self, extent: Extent) -> None:
+        """Write what SSD lacks of an extent in DRAM down to it."""
+        tiers = self.tiers
+        assert tiers.ssd is not None and tiers.dram is not None
+        ssd, dram = tiers.ssd, tiers.dram
+        held = dram.index.match(extent.spans, extent.end, extent.start)
+        known = ssd.index.match(extent.spans, held.end)
+        if known.end >= held.end:
+            return
+        transfer = self.ledger.open()
+        reserved = ssd.store(extent.spans, known.end, held.end, transfer)
+        if reserved is None:
+            del self.ledger.waiters[transfer]
+            return
+        target, blocks = reserved
+        if blocks == 0:
+            self._arrived(ssd, target, extent.spans, transfer)
+            return
+        source = dram.index.pin(held, use=False)
+
+        def through() -> None:
+            dram.index.unpin(source)
+            self._arrived(ssd, target, extent.spans, transfer)
+
+        tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through)
+
+    def touch(self, spans: Spans, end: int) -> None:
+        """Renew the recency of a finished request's blocks in DRAM."""
+        pool = self.tiers.dram
+        if pool is None:
+            return
+        found: Match = pool.index.match(spans, end)
+        if found.end:
+            pool.index.unpin(pool.index.pin(found, use=False))
+
+    def _down(self, blocks: int, through: Done) -> None:
+        tiers = self.tiers
+        tiers.d2h.submit(blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block, WRITE_BACK, through)
+
+    def _reserve(self, pool: KVPool, spans: Spans, start: int, end: int, transfer: int) -> tuple[Node, int] | None:
+        """Reserve DRAM room, writing what it evicts to SSD where the policy says so."""
+        tiers = self.tiers
+        if not (self.spills and tiers.can_cascade):
+            return pool.store(spans, start, end, transfer)
+        taken: list[Extent] = []
+        reserved = pool.store(spans, start, end, transfer, taken)
+        for extent in taken:
+            self._spill_to_ssd(extent)
+        return reserved
+
+    def _spill_to_ssd(self, extent: Extent) -> None:
+        tiers = self.tiers
+        assert tiers.ssd is not None
+        ssd = tiers.ssd
+        transfer = self.ledger.open()
+        reserved = ssd.store(extent.spans, extent.start, extent.end, transfer)
+        if reserved is None:
+            del self.ledger.waiters[transfer]
+            return
+        handle, blocks = reserved
+        if blocks == 0:
+            self._arrived(ssd, handle, extent.spans, transfer)
+            return
+        tiers.host.ssd_write.submit(
+            blocks * tiers.block_bytes, 1, WRITE_BACK, lambda: self._arrived(ssd, handle, extent.spans, transfer)
+        )
+
+    def _arrived(self, pool: KVPool, handle: Node, spans: Spans, transfer: int) -> None:
+        pool.index.arrived(handle, spans, transfer)
+        pool.index.unpin(handle)
+        self.ledger.close(transfer)
+        self.wake()

@@ -1,0 +1,66 @@
+"""The look-ahead prefetcher: promotes what waiting requests will need, SSD to DRAM to VRAM.
+
+It looks only at the first few of the waiting queue (fetching at queue entry thrashes under
+overload), once a request, and takes only VRAM that holds nothing: a prefetch evicts nobody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simkv.sim.config import OffloadConfig
+from simkv.sim.fabric import LOOK_AHEAD
+from simkv.sim.live import PREEMPTED, QUEUE, Live
+
+if TYPE_CHECKING:
+    from simkv.sim.engine import Engine
+
+
+class QueuePrefetcher:
+    """One engine's look-ahead over its waiting queue (CachedAttention, ATC'24, section 3.3)."""
+
+    def __init__(self, engine: Engine, offload: OffloadConfig) -> None:
+        self.engine = engine
+        self.window = offload.prefetch_window
+
+    def look_ahead(self) -> None:
+        """Start the transfers of waiting requests that came into the window."""
+        for live in self.engine.scheduler.first(self.window):
+            if not live.prefetched and live.handle is None:
+                live.prefetched = True
+                self._promote(live)
+
+    def _limit(self, live: Live) -> int:
+        config = self.engine.config
+        return (live.target - 1) // config.block_tokens if config.prefix_caching else 0
+
+    def _promote(self, live: Live) -> None:
+        engine = self.engine
+        engine.sync()
+        spans, limit = live.request.spans, self._limit(live)
+        found = engine.pool.index.match(spans, limit)
+        lower = engine.tiers.lookup(spans, limit, found.end)
+        if found.pending or lower.pending:
+            return
+        if lower.ssd_end > lower.dram_end:
+            transfer = engine.mover.promote(spans, lower.dram_end, lower.ssd_end, LOOK_AHEAD)
+            if transfer:
+                live.from_ssd += lower.ssd_end - lower.dram_end
+                engine.mover.ledger.waiters[transfer].append(lambda: self._to_vram(live))
+                return
+        self._to_vram(live)
+
+    def _to_vram(self, live: Live) -> None:
+        engine = self.engine
+        if live.handle is not None or live.state not in (QUEUE, PREEMPTED):
+            return
+        engine.sync()
+        spans, limit = live.request.spans, self._limit(live)
+        found = engine.pool.index.match(spans, limit)
+        lower = engine.tiers.lookup(spans, limit, found.end)
+        blocks = lower.dram_end - found.end
+        if found.pending or lower.pending or blocks <= 0 or blocks > engine.pool.free_blocks:
+            return
+        live.from_dram += blocks
+        engine.mover.prefetch(spans, found.end, lower.dram_end)
+        engine.replan()

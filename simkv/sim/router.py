@@ -1,0 +1,56 @@
+"""Which replica serves an arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simkv.sim.config import RouterName
+from simkv.sim.engine import Engine
+from simkv.workload.request import Request
+
+Router = Callable[[Request], Engine]
+
+
+def make_router(name: RouterName, engines: list[Engine]) -> Router:
+    """Return the function that picks a replica; ties go to the lowest number."""
+    if len(engines) == 1:
+        return lambda request: engines[0]
+    return {"round_robin": _round_robin, "least_loaded": _least_loaded, "prefix_aware": _prefix_aware}[name](engines)
+
+
+def _round_robin(engines: list[Engine]) -> Router:
+    turn = -1
+
+    def pick(request: Request) -> Engine:
+        nonlocal turn
+        turn = (turn + 1) % len(engines)
+        return engines[turn]
+
+    return pick
+
+
+def live_requests(engine: Engine) -> int:
+    """Requests that run, wait or are held in a replica."""
+    return len(engine.running) + len(engine.scheduler.waiting) + engine.gauge.held
+
+
+def _least_loaded(engines: list[Engine]) -> Router:
+    return lambda request: min(engines, key=live_requests)
+
+
+def _prefix_aware(engines: list[Engine]) -> Router:
+    """Fewest prompt tokens to compute until the newcomer's first token: its own misses and what is ahead of it."""
+
+    def pick(request: Request) -> Engine:
+        return min(engines, key=lambda engine: (_tokens_ahead(engine, request), live_requests(engine)))
+
+    return pick
+
+
+def _tokens_ahead(engine: Engine, request: Request) -> int:
+    engine.sync()
+    config = engine.config
+    limit = (request.prompt_tokens - 1) // config.block_tokens if config.prefix_caching else 0
+    hit = engine.pool.index.match(request.spans, limit).end
+    hit = engine.tiers.lookup(request.spans, limit, hit).ssd_end
+    return engine.pending_tokens + request.prompt_tokens - hit * config.block_tokens

@@ -1,0 +1,291 @@
+"""Which requests take part in the next step, as vLLM v1 decides it.
+
+Running requests come first; when their blocks can't be had the last admitted is preempted
+(priority scheduling: the least urgent). Then, unless somebody was preempted, waiting requests
+are admitted in order while token budget, sequences and blocks allow. A request whose prefix lies
+in a lower tier is held while it is loaded, and others pass it.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from simkv.kvcache.index import Match
+from simkv.sim.fabric import DEMAND
+from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
+from simkv.sim.tiers import LowerHit
+
+if TYPE_CHECKING:
+    from simkv.sim.engine import Engine
+
+
+class Chunk:
+    """Part of a prompt that one step computes, after an optional load from DRAM under the same step."""
+
+    __slots__ = ("live", "load_end", "load_start", "tokens")
+
+    def __init__(self, live: Live, tokens: int, load_start: int = 0, load_end: int = 0) -> None:
+        self.live = live
+        self.tokens = tokens
+        self.load_start = load_start
+        self.load_end = load_end
+
+
+class Scheduler:
+    """The waiting queue and the rules of admission and preemption of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.by_priority = engine.config.scheduling == "priority"
+        self.waiting: list[tuple[tuple[int, int], Live]] = []
+        self.retry_next_step = False
+        """Nobody was admitted because somebody was preempted: look again after one step."""
+        self._arrivals = 0
+        self._fronts = 0
+        self._places = 0
+
+    # ---- the queue
+
+    def first(self, count: int) -> list[Live]:
+        """Return the first ``count`` waiting requests in order, at a cost that doesn't grow with the queue."""
+        waiting = self.waiting
+        out: list[Live] = []
+        edge = [(waiting[0][0], 0)] if waiting else []
+        while edge and len(out) < count:
+            _, index = heappop(edge)
+            out.append(waiting[index][1])
+            for child in (2 * index + 1, 2 * index + 2):
+                if child < len(waiting):
+                    heappush(edge, (waiting[child][0], child))
+        return out
+
+    def push(self, live: Live) -> None:
+        """Queue an arrival."""
+        self._arrivals += 1
+        live.order = (live.priority if self.by_priority else 0, self._arrivals)
+        heappush(self.waiting, (live.order, live))
+
+    def push_front(self, live: Live) -> None:
+        """Queue a preempted request: before all others (priority scheduling: in its old place)."""
+        if not self.by_priority:
+            self._fronts -= 1
+            live.order = (0, self._fronts)
+        heappush(self.waiting, (live.order, live))
+
+    # ---- one step
+
+    def schedule(self, now: float) -> bool:
+        """Decide the next step; True where the batch changed."""
+        engine = self.engine
+        self.retry_next_step = False
+        preempted, budget = self._schedule_running(now)
+        if preempted and (engine.batch.size or engine.chunks):
+            self.retry_next_step = bool(self.waiting)
+            return True
+        changed = preempted or bool(engine.chunks)
+        if self.waiting:
+            changed |= self._admit(now, budget)
+        if not engine.running and not engine.gauge.held and self.waiting:
+            changed |= self._make_way(now)
+        return changed
+
+    def _schedule_running(self, now: float) -> tuple[bool, int]:
+        """Give every running request its tokens and blocks; preempt until they fit."""
+        engine, pool = self.engine, self.engine.pool
+        batch = engine.batch
+        preempted = False
+        while True:
+            budget = engine.config.max_num_batched_tokens - batch.size
+            decode_need = batch.phases[engine.step % batch.block_tokens] if batch.size else 0
+            chunk, chunk_need = self._partial_chunk(budget)
+            if decode_need + chunk_need <= pool.available_blocks:
+                break
+            self._preempt_one(now)
+            preempted = True
+        engine.allocate_step(decode_need)
+        partial = engine.partial
+        if partial is not None and chunk:
+            engine.take(chunk_need)
+            partial.blocks_held += chunk_need
+            self._add_chunk(partial, Chunk(partial, chunk))
+            budget -= chunk
+        return preempted, budget
+
+    def _partial_chunk(self, budget: int) -> tuple[int, int]:
+        partial = self.engine.partial
+        if partial is None or budget <= 0:
+            return 0, 0
+        chunk = min(partial.target - partial.tokens, budget)
+        assert partial.handle is not None
+        held = partial.handle.end + partial.blocks_held
+        return chunk, max(0, self._blocks(partial.tokens + chunk) - held)
+
+    def _preempt_one(self, now: float) -> None:
+        running = self.engine.running
+        assert running, "blocks are short with nothing running"
+        if self.by_priority:
+            victim = max(running, key=_urgency)
+        else:
+            victim = next(reversed(running))
+        self.engine.preempt(victim, now)
+
+    def _add_chunk(self, live: Live, chunk: Chunk) -> None:
+        engine = self.engine
+        engine.chunks.append(chunk)
+        engine.partial = live if live.tokens + chunk.tokens < live.target else None
+        live.recomputed += max(0, min(live.tokens + chunk.tokens, live.computed_once) - live.tokens)
+
+    # ---- admission
+
+    def _admit(self, now: float, budget: int) -> bool:
+        engine = self.engine
+        changed = False
+        most = engine.config.max_num_seqs
+        while self.waiting and budget > 0 and len(engine.running) < most:
+            live = self.waiting[0][1]
+            used = self._try(live, now, budget)
+            if used < 0:
+                break
+            changed |= used > 0
+            budget -= used
+        return changed
+
+    def _try(self, live: Live, now: float, budget: int) -> int:
+        """Admit the head of the queue, or hold it for a load (0 tokens); -1 where it must wait."""
+        engine, pool = self.engine, self.engine.pool
+        if live.handle is not None:  # loaded before
+            return self._start(live, now, budget, 0, 0)
+        spans = live.request.spans
+        limit = (live.target - 1) // engine.config.block_tokens if engine.config.prefix_caching else 0
+        match = pool.index.match(spans, limit)
+        if match.pending:
+            return self._wait_for(live, match.pending, LOAD_DRAM, now)
+        lower = engine.tiers.lookup(spans, limit, match.end)
+        if lower.pending:
+            return self._wait_for(live, lower.pending, LOAD_DRAM, now)
+        if lower.ssd_end > lower.dram_end and not live.promoted:
+            live.promoted = True
+            transfer = engine.mover.promote(spans, lower.dram_end, lower.ssd_end, DEMAND)
+            if transfer:
+                live.from_ssd += lower.ssd_end - lower.dram_end
+                return self._wait_for(live, transfer, LOAD_SSD, now)
+        return self._claim(live, now, budget, match, lower)
+
+    def _claim(self, live: Live, now: float, budget: int, match: Match, lower: LowerHit) -> int:
+        """Take the VRAM hit and, where there is one, the DRAM hit; side effects only if all fits."""
+        engine, pool = self.engine, self.engine.pool
+        hit_end = lower.dram_end
+        loads = hit_end - match.end
+        overlap = engine.config.load == "overlap"
+        room = pool.available_blocks - pool.index.unpinned_blocks(match)
+        first_tokens = hit_end * engine.config.block_tokens
+        if loads and not overlap:
+            need = loads
+        else:
+            need = self._blocks(first_tokens + min(live.target - first_tokens, budget)) - match.end
+        if engine.config.reserve_full_prompt:
+            need = max(need, self._blocks(live.target) - match.end)
+        if need > room:
+            return -1
+        live.handle = pool.index.pin(match)
+        live.tokens = match.end * engine.config.block_tokens
+        self._note_hits(live, match.end, hit_end)
+        if not loads:
+            return self._start(live, now, budget, 0, 0)
+        if overlap:
+            live.tokens = first_tokens
+            return self._start(live, now, budget, match.end, hit_end)
+        self._load(live, now, match.end, hit_end)
+        return 0
+
+    def _start(self, live: Live, now: float, budget: int, load_start: int, load_end: int) -> int:
+        """Put ``live`` into the batch with its first chunk; -1 where its blocks can't be had."""
+        engine, pool = self.engine, self.engine.pool
+        assert live.handle is not None
+        chunk = min(live.target - live.tokens, budget)
+        held = live.handle.end + live.blocks_held
+        need = self._blocks(live.tokens + chunk) - held
+        check = self._blocks(live.target) - held if engine.config.reserve_full_prompt else need
+        if max(check, need) > pool.available_blocks:
+            return -1
+        heappop(self.waiting)
+        engine.take(need)
+        live.blocks_held += need
+        self._places += 1
+        live.place = self._places
+        engine.admitted(live, now)
+        self._add_chunk(live, Chunk(live, chunk, load_start, load_end))
+        return chunk
+
+    def _load(self, live: Live, now: float, start: int, end: int) -> None:
+        """Hold ``live`` while its DRAM hit is copied into blocks allocated up front."""
+        engine, pool = self.engine, self.engine.pool
+        heappop(self.waiting)
+        engine.take(end - start)
+        live.blocks_held = end - start
+        spans = live.request.spans
+
+        def through() -> None:
+            engine.sync()
+            assert live.handle is not None
+            live.handle, _ = pool.commit(live.handle, spans, end)
+            live.blocks_held = 0
+            live.tokens = end * engine.config.block_tokens
+            engine.resume(live)
+
+        engine.hold(live, LOAD_DRAM, now)
+        engine.mover.load(spans, start, end, through)
+
+    def _wait_for(self, live: Live, transfer: int, state: int, now: float) -> int:
+        engine = self.engine
+        heappop(self.waiting)
+        engine.hold(live, state, now)
+        engine.mover.ledger.waiters[transfer].append(lambda: engine.resume(live))
+        return 0
+
+    def _note_hits(self, live: Live, vram_end: int, hit_end: int) -> None:
+        """Book the first admission's hits on the tiers that served them (the prompt's tokens only)."""
+        if live.hit_vram >= 0:
+            return
+        block_tokens = self.engine.config.block_tokens
+        loads = hit_end - vram_end
+        ssd = min(live.from_ssd, hit_end)
+        fetched = min(live.from_dram, vram_end)
+        dram = loads + fetched - min(ssd, loads + fetched)
+        ssd = loads + fetched - dram
+        live.hit_vram = (vram_end - fetched) * block_tokens
+        live.hit_dram = dram * block_tokens
+        live.hit_ssd = ssd * block_tokens
+        self.engine.mover.used_blocks += fetched
+
+    def _make_way(self, now: float) -> bool:
+        """Nothing runs and the head is blocked by loaded requests behind it: the last of them gives way."""
+        engine = self.engine
+        changed = False
+        while not engine.running and self.waiting:
+            holders = [live for _, live in self.waiting if live.handle is not None and live is not self.waiting[0][1]]
+            if not holders:
+                break
+            self._give_way(max(holders, key=lambda live: live.order))
+            changed |= self._admit(now, engine.config.max_num_batched_tokens)
+            if engine.gauge.held:
+                break
+        return changed
+
+    def _give_way(self, live: Live) -> None:
+        engine, pool = self.engine, self.engine.pool
+        assert live.handle is not None
+        pool.give(live.blocks_held)
+        pool.index.unpin(live.handle)
+        live.handle = None
+        live.blocks_held = 0
+        live.tokens = 0
+        live.promoted = False
+
+    def _blocks(self, tokens: int) -> int:
+        return -(-tokens // self.engine.config.block_tokens)
+
+
+def _urgency(live: Live) -> tuple[int, float, int]:
+    return (live.priority, live.request.arrival_s, live.place)

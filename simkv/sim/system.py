@@ -1,0 +1,272 @@
+"""One simulated serving system, from arrivals to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from time import perf_counter
+
+from simkv.errors import InfeasibleError
+from simkv.sim.audit import Audit
+from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
+from simkv.sim.config import ClassConfig, SystemConfig
+from simkv.sim.engine import Engine
+from simkv.sim.live import Live
+from simkv.sim.mover import Ledger, Mover
+from simkv.sim.recorder import Recorder
+from simkv.sim.router import make_router
+from simkv.sim.rundata import RunData
+from simkv.sim.sampler import Sampler
+from simkv.sim.tiers import Host, ReplicaTiers
+from simkv.workload.ceiling import Ceiling
+from simkv.workload.request import Request, Source
+
+Progress = Callable[[int, float], None]
+"""Called now and then with (requests ended, simulated seconds)."""
+
+
+class System:
+    """Hosts, replicas and a router, fed by a source."""
+
+    def __init__(self, config: SystemConfig, source: Source) -> None:
+        if config.replicas < 1 or config.engine.num_gpu_blocks < 1:
+            raise InfeasibleError("no room for a single KV block: nothing can be served")
+        self.config = config
+        self.source = source
+        self.clock = Clock()
+        self.recorder = Recorder()
+        self.class_names, self._classes = _classes(config.classes, source.class_names)
+        per_host = -(-config.replicas // config.hosts)
+        self.hosts: list[Host] = []
+        self.engines: list[Engine] = []
+        self.ledgers: list[Ledger] = []
+        for first in range(0, config.replicas, per_host):
+            self._add_host(min(per_host, config.replicas - first))
+        self.route = make_router(config.router, self.engines)
+        self.ceiling = Ceiling(config.engine.block_tokens)
+        self.arrived = self.finished = self.rejected = 0
+        self.end_s = 0.0
+        self.last_ended_s = 0.0
+        self.audit = Audit(self) if config.audit else None
+        self.sampler = Sampler(self, config.sample_s)
+
+    def _add_host(self, replicas: int) -> None:
+        host = Host(self.clock, self.config, replicas)
+        ledger = Ledger()
+        self.hosts.append(host)
+        self.ledgers.append(ledger)
+        for local in range(replicas):
+            tiers = ReplicaTiers(self.config, host, local)
+            mover = Mover(tiers, ledger, self.config.offload)
+            number = len(self.engines)
+            engine = Engine(self.clock, self.config, number, tiers, mover, self.recorder, self._finished)
+            self.engines.append(engine)
+
+    # ---- running
+
+    def run(self, progress: Progress | None = None) -> RunData:
+        """Run to the end (or to Ctrl-C) and return what was recorded."""
+        begun = perf_counter()
+        interrupted = False
+        clock = self.clock
+        clock.process(self._arrivals())
+        self.sampler.start()
+        try:
+            if progress is None:
+                clock.run()
+            else:
+                self._run_with(progress)
+        except KeyboardInterrupt:
+            interrupted = True
+        if self.audit is not None and not interrupted:
+            self.audit.finish()
+        return self._collect(interrupted, perf_counter() - begun)
+
+    def _run_with(self, progress: Progress) -> None:
+        step, queue = self.clock.step, self.clock._queue
+        while queue:
+            for _ in range(20_000):
+                if not queue:
+                    break
+                step()
+            progress(self.finished + self.rejected, self.clock.now)
+
+    def _arrivals(self) -> Generator[Timer, None, None]:
+        """The SimPy process of the open arrivals."""
+        clock = self.clock
+        until = self.config.duration_s
+        for request in self.source.arrivals():
+            if until is not None and request.arrival_s > until:
+                break
+            if request.arrival_s > clock.now:
+                yield clock.until(request.arrival_s, ARRIVAL_RANK)
+            self._arrive(request)
+
+    def _follow(self, timer: Timer) -> None:
+        self._arrive(timer.payload)
+
+    def _arrive(self, request: Request) -> None:
+        self.arrived += 1
+        cls, priority = self._classes[request.cls]
+        live = Live(request, cls, priority, self.clock.now)
+        ceiling = self.ceiling.add(request)
+        live.ceiling = ceiling
+        if not self._can_ever_fit(request):
+            self._reject(live)
+            return
+        self.route(request).enqueue(live)
+
+    def _can_ever_fit(self, request: Request) -> bool:
+        engine = self.config.engine
+        tokens = request.prompt_tokens + request.output_tokens
+        blocks = -(-(tokens - 1) // engine.block_tokens)
+        return tokens <= engine.max_model_len and blocks <= engine.num_gpu_blocks
+
+    # ---- endings
+
+    def _reject(self, live: Live) -> None:
+        self.rejected += 1
+        self._record(live, -1, rejected=True)
+        self._ask_what_follows(live.request, finished=False)
+
+    def _finished(self, live: Live, replica: int) -> None:
+        self.finished += 1
+        self._record(live, replica, rejected=False)
+        self._ask_what_follows(live.request, finished=True)
+
+    def _ask_what_follows(self, request: Request, finished: bool) -> None:
+        now = self.clock.now
+        self.last_ended_s = now
+        follower = self.source.after(request, now, finished)
+        until = self.config.duration_s
+        if follower is not None and (until is None or follower.arrival_s <= until):
+            self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
+
+    def _record(self, live: Live, replica: int, rejected: bool) -> None:
+        request = live.request
+        nan = float("nan")
+        self.recorder.requests.append(
+            (
+                request.id,
+                request.session,
+                request.turn,
+                live.cls,
+                replica,
+                rejected,
+                request.arrival_s,
+                nan if rejected else live.scheduled_s,
+                nan if rejected else live.first_token_s,
+                self.clock.now,
+                request.prompt_tokens,
+                request.output_tokens,
+                max(0, live.hit_vram),
+                live.hit_dram,
+                live.hit_ssd,
+                live.recomputed,
+                live.preemptions,
+                live.parts[0],
+                live.parts[1],
+                live.parts[2],
+                live.parts[3],
+                live.parts[4],
+                live.parts[5],
+                live.parts[6],
+                live.ceiling,
+            )
+        )
+
+    # ---- collecting
+
+    def _collect(self, interrupted: bool, wall_s: float) -> RunData:
+        now = self.clock.now if interrupted else self.last_ended_s
+        for engine in self.engines:
+            engine.gauge.update(now)
+        self.sampler.finish()
+        mean_used = self.sampler.mean_used()
+        recorder = self.recorder
+        gauges = [engine.gauge for engine in self.engines]
+        movers = [engine.mover for engine in self.engines]
+        block_bytes = self.config.engine.block_bytes
+        fetched = sum(mover.prefetched_blocks for mover in movers) * block_bytes
+        used = sum(mover.used_blocks for mover in movers) * block_bytes
+        requests = recorder.requests.finish()
+        return RunData(
+            class_names=self.class_names,
+            requests=requests,
+            steps=recorder.steps.finish(),
+            gaps=recorder.gaps.finish(),  # type: ignore[arg-type]
+            timeseries=recorder.samples.finish(),  # type: ignore[arg-type]
+            arrived=self.arrived,
+            finished=self.finished,
+            rejected=self.rejected,
+            live=self.arrived - self.finished - self.rejected,
+            end_s=now,
+            interrupted=interrupted,
+            busy_s=self.busy_s(now),
+            instances=self._instances(),
+            bytes=self.moved_bytes(),
+            tier_capacity_blocks=self._capacity(),
+            tier_written_blocks=self._written(),
+            tier_mean_used=mean_used,
+            preemptions=sum(engine.preemptions for engine in self.engines),
+            recomputed_tokens=int(requests["recomputed_tokens"].sum()),
+            refused_stores=sum(ledger.refused_stores for ledger in self.ledgers),
+            running_time_s=sum(gauge.running_time_s for gauge in gauges),
+            running_max=max(gauge.running_max for gauge in gauges),
+            load_held_s=sum(gauge.held_s for gauge in gauges),
+            load_hidden_s=sum(gauge.hidden_s for gauge in gauges),
+            load_waits=sum(engine.load_waits for engine in self.engines),
+            steps_total=sum(engine.step for engine in self.engines),
+            macro_steps=sum(engine.macro_steps for engine in self.engines),
+            events=self.clock.events,
+            prefetch={"loaded_bytes": fetched, "used_bytes": used, "wasted_bytes": fetched - used},
+            wall_s=wall_s,
+        )
+
+    def busy_s(self, now: float) -> dict[str, float]:
+        """Busy seconds up to ``now`` by resource, summed over instances."""
+        engines, hosts = self.engines, self.hosts
+        moved = self.moved_bytes()
+        rate = self.config.dram.bandwidth_bytes_per_s
+        return {
+            "gpu": sum(engine.gauge.busy_s for engine in engines),
+            "h2d": sum(engine.tiers.h2d.busy_until(now) for engine in engines),
+            "d2h": sum(engine.tiers.d2h.busy_until(now) for engine in engines),
+            "dram": moved["dram"] / rate if rate > 0 else 0.0,
+            "ssd_read": sum(host.ssd_read.busy_until(now) for host in hosts),
+            "ssd_write": sum(host.ssd_write.busy_until(now) for host in hosts),
+        }
+
+    def moved_bytes(self) -> dict[str, int]:
+        """Bytes delivered by resource; DRAM counts every transfer that passes through it."""
+        h2d = sum(engine.tiers.h2d.delivered_bytes for engine in self.engines)
+        d2h = sum(engine.tiers.d2h.delivered_bytes for engine in self.engines)
+        read = sum(host.ssd_read.delivered_bytes for host in self.hosts)
+        write = sum(host.ssd_write.delivered_bytes for host in self.hosts)
+        return {"h2d": h2d, "d2h": d2h, "dram": h2d + d2h + read + write, "ssd_read": read, "ssd_write": write}
+
+    def _instances(self) -> dict[str, int]:
+        replicas, hosts = len(self.engines), len(self.hosts)
+        return {"gpu": replicas, "h2d": replicas, "d2h": replicas, "dram": hosts, "ssd_read": hosts, "ssd_write": hosts}
+
+    def _capacity(self) -> dict[str, int]:
+        return {
+            "vram": sum(engine.pool.capacity_blocks for engine in self.engines),
+            "dram": sum(pool.capacity_blocks for host in self.hosts for pool in host.dram),
+            "ssd": sum(host.ssd.capacity_blocks for host in self.hosts if host.ssd),
+        }
+
+    def _written(self) -> dict[str, int]:
+        return {
+            "vram": sum(engine.pool.written_blocks for engine in self.engines),
+            "dram": sum(pool.written_blocks for host in self.hosts for pool in host.dram),
+            "ssd": sum(host.ssd.written_blocks for host in self.hosts if host.ssd),
+        }
+
+
+def _classes(
+    configured: tuple[ClassConfig, ...], used: tuple[str, ...]
+) -> tuple[tuple[str, ...], dict[str, tuple[int, int]]]:
+    """Number the classes; one that the workload uses and nobody configured has priority 0."""
+    priorities = {item.name: item.priority for item in configured}
+    names = list(dict.fromkeys([*priorities, *used, ""]))
+    return tuple(names), {name: (index, priorities.get(name, 0)) for index, name in enumerate(names)}

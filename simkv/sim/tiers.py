@@ -1,0 +1,102 @@
+"""Where one replica's KV can be: its VRAM, the DRAM pool it may use, its host's SSD."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simkv.kvcache.index import Match
+from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
+from simkv.sim.clock import Clock
+from simkv.sim.config import SystemConfig
+from simkv.sim.fabric import Fabric, Lane
+from simkv.workload.request import Spans
+
+_UNSPLIT = 1 << 62
+
+
+class LowerHit(NamedTuple):
+    """What lies below VRAM, contiguous from the VRAM hit on: to ``dram_end`` in DRAM, to ``ssd_end`` on SSD."""
+
+    dram: Match | None
+    dram_end: int
+    ssd: Match | None
+    ssd_end: int
+    pending: int
+    """A transfer that is bringing in what comes next in DRAM, or 0."""
+
+
+class Host:
+    """One machine: its fabric, its SSD, its DRAM pools."""
+
+    def __init__(self, clock: Clock, config: SystemConfig, replicas: int) -> None:
+        block_bytes = config.engine.block_bytes
+        dram, ssd = config.dram, config.ssd
+        self.fabric = Fabric(clock, dram.bandwidth_bytes_per_s)
+        pools = 1 if dram.shared else replicas
+        blocks = blocks_of(dram.capacity_bytes / pools, block_bytes) if dram.bandwidth_bytes_per_s > 0 else 0
+        self.dram = [make_pool(config, blocks) for _ in range(pools)] if blocks else []
+        ssd_blocks = blocks_of(ssd.capacity_bytes, block_bytes) if self.dram else 0
+        self.ssd = make_pool(config, ssd_blocks) if ssd_blocks else None
+        queue_rate = ssd.queue_depth * block_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
+        self.ssd_read = Lane(
+            self.fabric, "ssd_read", min(ssd.read_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes
+        )
+        self.ssd_write = Lane(
+            self.fabric, "ssd_write", min(ssd.write_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes
+        )
+        self.fabric.add_ssd(self.ssd_read, self.ssd_write)
+
+    def dram_pool(self, local_replica: int) -> KVPool | None:
+        """The DRAM pool of the host's n-th replica."""
+        if not self.dram:
+            return None
+        return self.dram[local_replica % len(self.dram)]
+
+
+class ReplicaTiers:
+    """One replica's view: pools by tier and the link between them."""
+
+    def __init__(self, config: SystemConfig, host: Host, local_replica: int) -> None:
+        link = config.link
+        self.host = host
+        self.block_bytes = config.engine.block_bytes
+        self.descriptors_per_block = link.descriptors_per_block
+        self.vram = make_pool(config, config.engine.num_gpu_blocks)
+        self.dram = host.dram_pool(local_replica)
+        self.ssd = host.ssd if self.dram is not None else None
+        self.h2d = Lane(host.fabric, "h2d", link.h2d_bytes_per_s, link.latency_s, link.chunk_bytes)
+        self.d2h = Lane(host.fabric, "d2h", link.d2h_bytes_per_s, link.latency_s, link.chunk_bytes)
+        host.fabric.add_link(self.h2d, self.d2h, link.duplex_bytes_per_s)
+        self.can_load = self.dram is not None and self.h2d.usable
+        self.can_store = self.dram is not None and self.d2h.usable
+        self.can_promote = self.can_load and self.ssd is not None and host.ssd_read.usable
+        self.can_cascade = self.ssd is not None and host.ssd_write.usable
+
+    def lookup(self, spans: Spans, limit: int, vram_end: int) -> LowerHit:
+        """Return what lower tiers hold of blocks ``vram_end .. limit-1``, without a gap; mutates nothing."""
+        if not self.can_load or vram_end >= limit:
+            return LowerHit(None, vram_end, None, vram_end, 0)
+        assert self.dram is not None
+        found = self.dram.index.match(spans, limit, vram_end)
+        dram_end = max(found.end, vram_end)
+        if found.pending and dram_end < limit:
+            return LowerHit(found, dram_end, None, dram_end, found.pending)
+        if not self.can_promote or dram_end >= limit:
+            return LowerHit(found, dram_end, None, dram_end, 0)
+        assert self.ssd is not None
+        deep = self.ssd.index.match(spans, limit, dram_end)
+        return LowerHit(found, dram_end, deep, max(deep.end, dram_end), 0)
+
+
+def make_pool(config: SystemConfig, blocks: int) -> KVPool:
+    """Return a pool under the configured eviction policy."""
+    offload = config.offload
+    merge = offload.write != "write_through_selective"
+    return KVPool(blocks, config.engine.block_tokens, offload.eviction, offload.eviction_lambda, merge)
+
+
+def blocks_of(capacity_bytes: float, block_bytes: int) -> int:
+    """Return how many whole blocks fit; an unbounded tier has a very large number."""
+    if capacity_bytes == float("inf"):
+        return UNBOUNDED_BLOCKS
+    return int(capacity_bytes // block_bytes)
