@@ -54,11 +54,14 @@ def make_run(
     work = load + prefill + decode
     done = np.cumsum(work)
     finish = done + np.maximum.accumulate(arrival - (done - work)) if n else arrival
-    begin = finish - work
+    begin = np.maximum(finish - work, arrival)
+    scheduled = begin + load
+    first_token = scheduled + prefill
+    finish = first_token + decode
     requests = {name: np.zeros(n, dtype) for name, dtype in REQUEST_COLUMNS.items()}
     requests |= {
         "id": np.arange(n), "session": np.arange(n), "cls": rng.integers(0, len(classes), n).astype("i2"),
-        "arrival_s": arrival, "scheduled_s": begin + load, "first_token_s": begin + load + prefill, "finish_s": finish,
+        "arrival_s": arrival, "scheduled_s": scheduled, "first_token_s": first_token, "finish_s": finish,
         "prompt_tokens": np.full(n, prompt, "i4"), "output_tokens": out.astype("i4"),
         "hit_vram_tokens": hit_vram.astype("i4"), "hit_dram_tokens": hit_dram.astype("i4"),
         "queue_time_s": begin - arrival, "load_dram_time_s": load, "prefill_time_s": prefill, "decode_time_s": decode,
@@ -67,7 +70,7 @@ def make_run(
     requests = _with_rejected(requests, rejected, n)
     several = steps > 0
     step_rows = {
-        "start_s": (begin + load + prefill)[several], "first_s": np.full(several.sum(), step_s),
+        "start_s": first_token[several], "first_s": np.full(several.sum(), step_s),
         "growth_s": np.full(several.sum(), growth_s), "count": steps[several].astype("i4"),
         "decodes": np.ones(several.sum(), "i4"),
     }  # fmt: skip
@@ -129,8 +132,9 @@ def _samples(
     columns = {name: np.zeros(len(times)) for name in TIMESERIES_COLUMNS}
     columns["t_s"] = times
     ended = np.searchsorted(finish, times, "right")
-    columns["waiting"] = (np.searchsorted(arrival, times, "right") - np.searchsorted(begin, times, "right")).astype("f8")
-    columns["running"] = (np.searchsorted(begin, times, "right") - ended).astype("f8")
+    begun = np.searchsorted(begin, times, "right")
+    columns["waiting"] = (np.searchsorted(arrival, times, "right") - begun).astype("f8")
+    columns["running"] = (begun - ended).astype("f8")
     columns["finished"] = ended.astype("f8")
     columns["gpu_busy_s"] = np.concatenate([[0.0], np.cumsum(gpu)])[ended]
     columns["h2d_busy_s"] = np.concatenate([[0.0], np.cumsum(load)])[ended]

@@ -2,26 +2,34 @@
 
 With ``n`` tensor-parallel ranks, every figure below is one rank's, and the step takes
 
-    T = overhead + sequences * per_sequence
+    T = overhead + layers * per_layer + sequences * per_sequence
       + roofline(linear weights that every token passes)
       + roofline(expected distinct experts)                     MoE only
       + roofline(lm_head)                                        rows of sampled sequences only
       + decode attention + prefill attention + all-reduce
 
-    roofline(F, W) = max(F / A_f,  W / A_w + phi * F / A_f)
+    roofline(F, W) = max(F / A_f,  W / A_w * (1 + kappa * rows / (rows + 64)))
 
-F FLOPs, W weight bytes, A_f = peak * flops_efficiency, A_w = HBM * weight_bandwidth_efficiency. phi is
-the share of the arithmetic that doesn't hide behind the stream of weights while that stream is the
-longer part (loading and draining of tiles, waves that don't fill the card): below the ridge a step
-grows by phi * 2P / A_f a token, above it by 2P / A_f.
+F FLOPs, W weight bytes, A_f = peak * flops_efficiency, A_w = HBM * weight_bandwidth_efficiency. kappa
+(figure ``tile_fill_loss``) is how much slower weights stream through a matrix product whose 64-row tiles
+are full of tokens than through a matrix-vector product: operands and results share the memory system,
+and tiles must be loaded before and drained after their arithmetic.
 
     experts read     = E * (1 - (1 - k/E) ** tokens)             each token picks k of E, evenly
-    decode attention = max(context * bytes a token / A_a,  context * FLOPs a pair / A_p)
+    decode attention = max(context * bytes a token / A_a,  rows * context * FLOPs a pair / A_p)
     prefill chunk    = max(pairs * FLOPs a pair / A_p,  (before + new) * bytes a token / A_a)
     pairs            = sum(before + i, i = 1..new) = new * before + new * (new + 1) / 2
     FLOPs a pair     = 4 * L * H * d           MLA decode on the latent: 2 * L * H * (2 * rank + rope)
                                                MLA prefill:              2 * L * H * (nope + rope + v)
     all-reduce       = 2 * L * (latency + 2 * (n - 1) / n * tokens * hidden * b / link)
+
+A_a = HBM * attention_bandwidth_efficiency, A_p = 16-bit peak * attention_flops_efficiency. ``rows`` is 1 in
+a pure decode. In a step that also prefills, kernels of the FlashAttention-2 kind give each decoding
+row and head a whole query tile (64 rows, no packing of the heads that share KV, no split of long
+contexts), so that its arithmetic counts 64-fold: figure ``mixed_query_rows``, 1 for engines and kernels
+that pack or run the two kinds apart (FlashAttention-3, MLA). Source: Dao-AILab/flash-attention 2,
+csrc/flash_attn/flash_api.cpp (``seqlenq_ngroups_swapped`` needs ``max_seqlen_q == 1``) and
+flash_fwd_launch_template.h (``kBlockM = 64``).
 
 The step is linear in the context, so a pure decode is an arithmetic series without a bend: each step
 reads one token more for each sequence.
@@ -39,22 +47,24 @@ from simkv.hardware import Gpu
 from simkv.model import DTYPE_BITS, ModelShape, weight_bytes_per_param
 
 Mode = Literal["graphs", "eager", "kernels"]
+TILE_ROWS = 64.0
+"""Rows of a matrix product's tile."""
 FOREVER = 1 << 62
 """Number of steps for a series that never bends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """One matrix product: seconds of arithmetic a token, seconds of weights, and what doesn't hide."""
+    """One matrix product: seconds of arithmetic a row, seconds of weights, and the loss of full tiles."""
 
-    flops_s_per_token: float
+    flops_s_per_row: float
     weights_s: float
-    unhidden: float
+    tile_fill_loss: float
 
-    def seconds(self, tokens: float) -> float:
-        """Time for ``tokens`` rows."""
-        compute = self.flops_s_per_token * tokens
-        streaming = self.weights_s + self.unhidden * compute
+    def seconds(self, rows: float) -> float:
+        """Time for ``rows`` tokens; reading the weights costs the same for none."""
+        compute = self.flops_s_per_row * rows
+        streaming = self.weights_s * (1.0 + self.tile_fill_loss * rows / (rows + TILE_ROWS))
         return compute if compute > streaming else streaming
 
 
@@ -66,12 +76,16 @@ class Experts:
     top_k: int
     flops_s_per_token: float
     all_weights_s: float
-    unhidden: float
+    tile_fill_loss: float
 
     def seconds(self, tokens: int) -> float:
-        """Time for ``tokens``: only the expected distinct experts are read."""
+        """Time for ``tokens``: only the expected distinct experts are read, each with its share of rows."""
         touched = 1.0 - (1.0 - self.top_k / self.experts) ** tokens
-        return Roofline(self.flops_s_per_token, self.all_weights_s * touched, self.unhidden).seconds(tokens)
+        if not touched:
+            return 0.0
+        rows = tokens * self.top_k / (self.experts * touched)
+        product = Roofline(self.flops_s_per_token * tokens / rows, self.all_weights_s * touched, self.tile_fill_loss)
+        return product.seconds(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +100,8 @@ class AllReduce:
 class RooflineStep:
     """Step times of one model on one replica; satisfies the simulator's ``StepCost``."""
 
-    __slots__ = ("_decode", "_tokens", "comm", "experts", "head", "kv_s", "layers", "linear", "overhead_s", "pair_s",
-                 "sequence_s")  # fmt: skip
+    __slots__ = ("_decode", "_tokens", "comm", "experts", "head", "kv_s", "layers", "linear", "mixed_kv_s",
+                 "overhead_s", "pair_s", "read_s", "sequence_s")  # fmt: skip
 
     def __init__(
         self,
@@ -97,8 +111,9 @@ class RooflineStep:
         linear: Roofline,
         experts: Experts | None,
         head: Roofline,
-        decode_s_per_token: float,
         kv_s: float,
+        mixed_kv_s: float,
+        read_s: float,
         pair_s: float,
         comm: AllReduce,
     ) -> None:
@@ -108,7 +123,12 @@ class RooflineStep:
         self.linear = linear
         self.experts = experts
         self.head = head
-        self.kv_s = (decode_s_per_token, kv_s)
+        self.kv_s = kv_s
+        """Attention of one context token in a pure decode."""
+        self.mixed_kv_s = mixed_kv_s
+        """The same beside a prefill."""
+        self.read_s = read_s
+        """Reading one token's KV."""
         self.pair_s = pair_s
         self.comm = comm
         self._decode: dict[int, tuple[float, float]] = {}
@@ -120,21 +140,24 @@ class RooflineStep:
         if known is None:
             known = self._decode[sequences] = (
                 self._base(sequences, sequences, sequences),
-                self.kv_s[0] * sequences,
+                self.kv_s * sequences,
             )
-        return known[0] + self.kv_s[0] * context_tokens, known[1], FOREVER
+        return known[0] + self.kv_s * context_tokens, known[1], FOREVER
 
     def mixed(self, sequences: int, context_tokens: int, chunks: list[tuple[int, int]], sampled: int) -> float:
         """One step with prefill ``chunks`` of ``(new_tokens, context_before)`` (see ``StepCost``)."""
         tokens = sequences
-        for new, _ in chunks:
-            tokens += new
-        total = self._base(tokens, sequences + len(chunks), sampled) + self.kv_s[0] * context_tokens
+        longest = 1
+        attention = 0.0
         for new, before in chunks:
+            tokens += new
+            if new > longest:
+                longest = new
             compute = self.pair_s * (new * before + new * (new + 1) // 2)
-            reading = self.kv_s[1] * (before + new)
-            total += compute if compute > reading else reading
-        return total
+            reading = self.read_s * (before + new)
+            attention += compute if compute > reading else reading
+        kv_s = self.kv_s if longest == 1 else self.mixed_kv_s
+        return self._base(tokens, sequences + len(chunks), sampled) + kv_s * context_tokens + attention
 
     def _base(self, tokens: int, sequences: int, sampled: int) -> float:
         """Everything but attention."""
@@ -181,24 +204,25 @@ def step_cost(
     """Return the step times of ``model`` on ``tensor_parallel`` x ``gpu``.
 
     ``mode``: ``graphs`` (captured graphs, scheduling hidden behind the step before: what engines serve
-    with), ``eager`` (a launch cost a layer on top) or ``kernels`` (the sum of kernel times, no overhead:
-    what profilers report). fp8 weights compute at the fp8 rate where the card has one; every other
+    with), ``eager`` (a launch cost a layer on top) or ``kernels`` (the sum of kernel times, no step
+    overhead: what profilers report). fp8 weights compute at the fp8 rate where the card has one; every other
     quantisation is weight-only: fewer bytes, 16-bit arithmetic. The lm_head stays 16-bit.
 
     Raises :class:`InputError` for a split that the heads don't allow, an unknown mode or dtype.
     """
     check_tensor_parallel(model, tensor_parallel)
     dtype = native_weight_dtype(model, weight_dtype)
-    unhidden = gpu.value("unhidden_compute")
+    loss = gpu.value("tile_fill_loss")
     return RooflineStep(
         layers=model.layers,
         overhead_s=_overhead_s(model, gpu, mode),
         sequence_s=gpu.value("sequence_overhead_s"),
-        linear=_linear(model, gpu, tensor_parallel, dtype, unhidden),
-        experts=_experts(model, gpu, tensor_parallel, dtype, unhidden),
-        head=_head(model, gpu, tensor_parallel, unhidden),
-        decode_s_per_token=_decode_s_per_context_token(model, gpu, tensor_parallel, kv_dtype),
-        kv_s=_kv_read_s(model, gpu, tensor_parallel, kv_dtype),
+        linear=_linear(model, gpu, tensor_parallel, dtype, loss),
+        experts=_experts(model, gpu, tensor_parallel, dtype, loss),
+        head=_head(model, gpu, tensor_parallel, loss),
+        kv_s=_decode_s_per_context_token(model, gpu, tensor_parallel, kv_dtype, 1.0),
+        mixed_kv_s=_decode_s_per_context_token(model, gpu, tensor_parallel, kv_dtype, _mixed_rows(model, gpu)),
+        read_s=_kv_read_s(model, gpu, tensor_parallel, kv_dtype),
         pair_s=prefill_flops_per_pair(model) / tensor_parallel / _attention_flops_per_s(gpu),
         comm=_all_reduce(model, gpu, tensor_parallel),
     )
@@ -226,12 +250,13 @@ def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
 
 
 def _overhead_s(model: ModelShape, gpu: Gpu, mode: Mode) -> float:
+    per_layer = model.layers * gpu.value("layer_overhead_s")
     if mode == "kernels":
-        return 0.0
+        return per_layer
     if mode == "graphs":
-        return gpu.value("step_overhead_s")
+        return per_layer + gpu.value("step_overhead_s")
     if mode == "eager":
-        return gpu.value("step_overhead_s") + model.layers * gpu.value("eager_layer_overhead_s")
+        return per_layer + gpu.value("step_overhead_s") + model.layers * gpu.value("eager_layer_overhead_s")
     raise InputError(Problem("is not a mode", "use graphs, eager or kernels", path="mode", value=str(mode)))
 
 
@@ -243,16 +268,16 @@ def _attention_flops_per_s(gpu: Gpu) -> float:
     return gpu.dense_flops_per_s("fp16") * gpu.value("attention_flops_efficiency")
 
 
-def _linear(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, unhidden: float) -> Roofline:
+def _linear(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, loss: float) -> Roofline:
     params = linear_params_per_rank(model, ranks)
     return Roofline(
         2 * params / compute_flops_per_s(gpu, dtype),
         params * weight_bytes_per_param(dtype) / _weights_per_s(gpu),
-        unhidden,
+        loss,
     )
 
 
-def _experts(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, unhidden: float) -> Experts | None:
+def _experts(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, loss: float) -> Experts | None:
     moe = model.moe
     if moe is None:
         return None
@@ -263,14 +288,14 @@ def _experts(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, unhidden: floa
         moe.top_k,
         2 * active / compute_flops_per_s(gpu, dtype),
         held * weight_bytes_per_param(dtype) / _weights_per_s(gpu),
-        unhidden,
+        loss,
     )
 
 
-def _head(model: ModelShape, gpu: Gpu, ranks: int, unhidden: float) -> Roofline:
+def _head(model: ModelShape, gpu: Gpu, ranks: int, loss: float) -> Roofline:
     params = model.embedding_params / ranks
     width = DTYPE_BITS[model.dtype] / 8
-    return Roofline(2 * params / compute_flops_per_s(gpu, "fp16"), params * width / _weights_per_s(gpu), unhidden)
+    return Roofline(2 * params / compute_flops_per_s(gpu, "fp16"), params * width / _weights_per_s(gpu), loss)
 
 
 def _kv_read_s(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> float:
@@ -278,8 +303,13 @@ def _kv_read_s(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> float:
     return kv_bytes_per_token_per_rank(model, kv_dtype, ranks) / rate
 
 
-def _decode_s_per_context_token(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> float:
-    compute = decode_flops_per_pair(model) / ranks / _attention_flops_per_s(gpu)
+def _mixed_rows(model: ModelShape, gpu: Gpu) -> float:
+    """Rows of a query tile that a decoding row costs beside a prefill; MLA runs the two kinds apart."""
+    return 1.0 if model.mla is not None else gpu.value("mixed_query_rows")
+
+
+def _decode_s_per_context_token(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str, rows: float) -> float:
+    compute = rows * decode_flops_per_pair(model) / ranks / _attention_flops_per_s(gpu)
     return max(compute, _kv_read_s(model, gpu, ranks, kv_dtype))
 
 

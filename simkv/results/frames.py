@@ -44,20 +44,21 @@ def request_tables(data: RunData) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     total = data.requests["id"].size
-    names = pa.array(_class_names(data), pa.string())
+    names = _text_array(_class_names(data))
     for begin in range(0, max(total, 1), ROW_GROUP):
         columns = request_columns(data, np.arange(begin, min(begin + ROW_GROUP, total)))
         arrays = {name: arrow_array(values) for name, values in columns.items()}
         codes = arrow_array(columns["class"].astype("i4"))
         arrays["class"] = pa.DictionaryArray.from_arrays(codes, names)
-        yield pa.table(arrays)
+        yield pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
 def timeseries_table(data: RunData) -> pa.Table:
     """Return the samples as one Arrow table."""
     import pyarrow as pa
 
-    return pa.table({name: arrow_array(np.asarray(values)) for name, values in data.timeseries.items()})
+    arrays = [arrow_array(np.asarray(values)) for values in data.timeseries.values()]
+    return pa.Table.from_arrays(arrays, names=list(data.timeseries))
 
 
 def arrow_array(values: NDArray[Any]) -> pa.Array:
@@ -72,6 +73,16 @@ def arrow_array(values: NDArray[Any]) -> pa.Array:
         known = ~np.isnan(values)
         valid = None if known.all() else _bits(known)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])
+
+
+def _text_array(texts: list[str]) -> pa.Array:
+    """Return an Arrow string array; ``pa.array`` would import pandas to look at its argument."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype="i4")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 def _bits(flags: NDArray[np.bool_]) -> pa.Buffer:

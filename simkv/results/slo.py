@@ -100,5 +100,3 @@ def _met(data: RunData, rows: Rows, limits: Mapping[str, float]) -> Booleans:
 
 def _has_slo(ctx: SummaryContext) -> bool:
     return bool(ctx.slo) or any(ctx.classes.values())
-
-

@@ -41,7 +41,7 @@ def summarize(data: RunData, ctx: SummaryContext, baselines: Mapping[str, RunDat
     }
     against = compared.get("no_offload")
     figures["speedup"] = {"formula": None, "measured": None, "vs_no_offload": _speedup(against)}
-    figures["baselines"] = others or None
+    figures["baselines"] = others
     figures["verdict"] = verdict(figures, ctx, against)
     figures["warnings"] = find_warnings(data, figures, ctx, window, against)
     return {name: figures.get(name) for name in METRICS}

@@ -81,17 +81,17 @@ def _warnings(summary: Summary, width: int) -> Iterator[str]:
 
 
 def _latencies(summary: Summary) -> Iterator[str]:
-    plain = (summary["baselines"] or {}).get("no_offload")
-    head = f"{'Latency':<{_LABEL}}{'mean':>9}{'':11}" + "".join(f"{p:>10}" for p in ("p50", "p95", "p99", "max"))
-    yield head + (f"{'no offload: mean':>19}{'p95':>10}" if plain else "")
+    plain = summary["baselines"].get("no_offload")
+    head = f"{'Latency':<{_LABEL}}{'mean':>8}{'':11}" + "".join(f"{p:>9}" for p in ("p50", "p95", "p99", "max"))
+    yield head + (f"{'no offload: mean':>18}{'p95':>9}" if plain else "")
     for label, key in _LATENCIES:
         values = summary[key]
         if values is None:
             continue
-        row = f"  {label:<{_LABEL - 2}}{seconds(values['mean']):>9} {_spread(values):<10}"
-        row += "".join(f"{seconds(values[p]):>10}" for p in ("p50", "p95", "p99", "max"))
+        row = f"  {label:<{_LABEL - 2}}{seconds(values['mean']):>8} {_spread(values):<10}"
+        row += "".join(f"{seconds(values[p]):>9}" for p in ("p50", "p95", "p99", "max"))
         other = plain[key] if plain else None
-        yield row + (f"{seconds(other['mean']):>19}{seconds(other['p95']):>10}" if other else "")
+        yield row + (f"{seconds(other['mean']):>18}{seconds(other['p95']):>9}" if other else "")
     if summary["warm_up_s"]:
         yield f"  without the first {seconds(summary['warm_up_s'])} of arrivals (warm-up)"
 
@@ -108,7 +108,7 @@ def _shares(summary: Summary, width: int) -> Iterator[str]:
         named = [f"{label} {share(rates[key])}" for label, key, _ in _SOURCES if rates[key] or key == "vram"]
         text = f"{' · '.join(named)} · computed {share(rates['miss'])}   (ceiling {share(rates['ceiling'])})"
         yield from _labelled("Prompt from", f"{_hit_bar(rates)}  {text}", width)
-        plain = (summary["baselines"] or {}).get("no_offload")
+        plain = summary["baselines"].get("no_offload")
         if plain and plain["hit_rate"]:
             before = plain["hit_rate"]
             text = f"VRAM {share(before['vram'])} · computed {share(before['miss'])}"
@@ -170,7 +170,7 @@ def _targets(summary: Summary) -> list[str]:
 def _cost(summary: Summary) -> str:
     currency = summary["cost"]["currency"] or ""
     text = f"{digits(summary['cost_per_million_output_tokens'])} {currency} per million output tokens"
-    plain = (summary["baselines"] or {}).get("no_offload") or {}
+    plain = summary["baselines"].get("no_offload") or {}
     other = plain.get("cost_per_million_output_tokens")
     return text if other is None else f"{text} · {digits(other)} without offload"
 
@@ -252,15 +252,17 @@ def _where(summary: Summary, out_dir: Path | None, width: int) -> Iterator[str]:
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
+    indent = " " * _LABEL
     return textwrap.wrap(
-        f"{label:<{_LABEL}}{text}", width, subsequent_indent=" " * _LABEL, drop_whitespace=True,
-        break_long_words=True, break_on_hyphens=False,
-    )  # fmt: skip
+        f"{label:<{_LABEL}}{_printable(text)}", width, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    lines = textwrap.wrap(printable, width, subsequent_indent=indent, break_on_hyphens=False)
+    lines = textwrap.wrap(_printable(text), width, subsequent_indent=indent, break_on_hyphens=False)
     return lines if len(lines) <= 6 else [*lines[:5], lines[5][: width - 1] + "…"]
 
 
+def _printable(text: str) -> str:
+    """Return ``text`` without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)

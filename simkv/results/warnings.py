@@ -41,19 +41,21 @@ def find_warnings(
 
 def _interrupted(data: RunData) -> Iterator[tuple[str, str]]:
     if data.interrupted:
-        yield "interrupted", (
+        text = (
             f"The run was stopped at {seconds(data.end_s)} of simulated time: {count(data.finished)} of "
             f"{count(data.arrived)} requests had finished, and only those are in the figures."
         )
+        yield "interrupted", text
 
 
 def _rejected(data: RunData) -> Iterator[tuple[str, str]]:
     if data.rejected:
-        yield "rejected", (
+        text = (
             f"{count(data.rejected)} of {count(data.arrived)} requests ({share(data.rejected / data.arrived)}) "
             "can never fit (longer than the model's limit or than the whole KV pool) and were turned away; "
             "latencies are of the others."
         )
+        yield "rejected", text
 
 
 def _not_stationary(data: RunData) -> Iterator[tuple[str, str]]:
@@ -61,11 +63,12 @@ def _not_stationary(data: RunData) -> Iterator[tuple[str, str]]:
     if grown is None:
         return
     gpu = f", GPU busy {share(grown.gpu)}" if grown.gpu is not None else ""
-    yield "not_stationary", (
+    text = (
         f"The queue grows without bound: {digits(grown.first_half_waiting)} waiting on average in the first half of "
         f"the arrivals, {digits(grown.second_half_waiting)} in the second; {digits(grown.arrivals_per_s)} requests/s "
         f"arrive and {digits(grown.served_per_s)} are served{gpu}. Latencies grow with the length of the run."
     )
+    yield "not_stationary", text
 
 
 def _offload_hurts(against: Mapping[str, Difference]) -> Iterator[tuple[str, str]]:
@@ -107,6 +110,5 @@ def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object
 
 def _warm_up(data: RunData, ctx: SummaryContext, window: Window) -> Iterator[tuple[str, str]]:
     if ctx.warm_up != "auto" and ctx.warm_up > 0 and not window.warm_up_s and len(window.rows):
-        yield "warm_up_too_long", (
-            f"The warm-up of {seconds(float(ctx.warm_up))} outlasts the arrivals: nothing was left out."
-        )
+        text = f"The warm-up of {seconds(float(ctx.warm_up))} outlasts the arrivals: nothing was left out."
+        yield "warm_up_too_long", text

@@ -19,8 +19,8 @@ Rows = NDArray[np.intp]
 def column(data: RunData, name: str, rows: Rows | None = None) -> Floats:
     """Return a request column as float64, all of it or the given rows."""
     values = data.requests[name]
-    floats: Floats = (values if rows is None else values[rows]).astype("f8", copy=False)
-    return floats
+    chosen = values if rows is None else values[rows]
+    return chosen.astype(np.float64, copy=False)
 
 
 def ttft_s(data: RunData, rows: Rows) -> Floats:
@@ -37,7 +37,8 @@ def tpot_s(data: RunData, rows: Rows) -> Floats:
     """Mean time per output token after the first; nan for a single token."""
     after_first = column(data, "output_tokens", rows) - 1
     span = column(data, "finish_s", rows) - column(data, "first_token_s", rows)
-    return np.divide(span, after_first, out=np.full(len(span), np.nan), where=after_first > 0)
+    means: Floats = np.divide(span, after_first, out=np.full(len(span), np.nan), where=after_first > 0)
+    return means
 
 
 def queue_s(data: RunData, rows: Rows) -> Floats:

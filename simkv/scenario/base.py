@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -19,6 +19,14 @@ class Section(BaseModel):
     """A mapping of a scenario file; unknown keys are errors, values don't change once read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        return {key: value for key, value in data.items() if not (value is None and key in known)}
 
 
 def fault(reason: str, mend: str, key: str = "") -> PydanticCustomError:
@@ -56,6 +64,21 @@ class Discriminated:
         if isinstance(value, Section):
             return f"{TAG}{getattr(value, self.key)}"
         return TAG
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Marks a union of one section and a name: a mapping is the section, anything else must be a name."""
+
+    section: type[Section]
+    name: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        choices = {TAG + "section": handler.generate_schema(self.section), TAG: handler.generate_schema(self.name)}
+        return core_schema.tagged_union_schema(choices, self._arm_of)
+
+    def _arm_of(self, value: Any) -> str:
+        return TAG + "section" if isinstance(value, dict | Section) else TAG
 
 
 class SetText(str):

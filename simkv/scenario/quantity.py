@@ -35,7 +35,7 @@ class Quantity:
     """Texts that stand for themselves, such as ``auto``."""
 
     def parse(self, value: object) -> float | str:
-        """Return ``value`` in SI, or the word that it is; raises ``PydanticCustomError`` with the mend in its context."""
+        """Return ``value`` in SI, or the word that it is; a ``PydanticCustomError`` carries the mend."""
         if isinstance(value, SI):
             return value.value
         if isinstance(value, str) and value in self.words:

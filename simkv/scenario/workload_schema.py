@@ -7,7 +7,8 @@
   shared by requests that draw the same variant, ``mix {class: share}``
 * ``plain``: ``arrival``, ``prompt_tokens``, ``output_tokens``; each prompt is private
 * ``sessions``: ``arrival`` (of sessions), ``turns``, ``think_time``, ``prompt_tokens`` (new user tokens of
-  a turn), ``first_prompt_tokens`` (of the first turn, where it differs), ``output_tokens``
+  a turn), ``first_prompt_tokens`` (of the first turn, where it differs), ``output_tokens``, ``max_context``
+  (a session ends before its context would be longer)
 * ``documents``: ``arrival``, ``documents {count, tokens, popularity}``, ``prompt_tokens`` (the question),
   ``output_tokens``
 * ``batch``: ``size`` requests at time 0 and, with ``interval``, again every interval; ``prompt_tokens``,
@@ -50,8 +51,8 @@ from simkv.scenario.quantity import (
 class _Limited(Section):
     """Mixin of the distributions with a tail."""
 
-    min: TokensAboveZero | None = Field(None, description="Draws below are raised to this")
-    max: TokensAboveZero | None = Field(None, description="Draws above are lowered to this")
+    min: TokensAboveZero | None = Field(default=None, description="Draws below are raised to this")
+    max: TokensAboveZero | None = Field(default=None, description="Draws above are lowered to this")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -113,9 +114,9 @@ class EmpiricalLength(Section):
     """Drawn from given values, or from the numbers in a file, one a line."""
 
     dist: Literal["empirical"]
-    values: list[TokensAboveZero] | None = Field(None, min_length=1, max_length=1_000_000)
-    weights: list[NumberAboveZero] | None = Field(None, min_length=1, max_length=1_000_000)
-    path: FilePath | None = Field(None, description="Text file with one number a line")
+    values: list[TokensAboveZero] | None = Field(default=None, min_length=1, max_length=1_000_000)
+    weights: list[NumberAboveZero] | None = Field(default=None, min_length=1, max_length=1_000_000)
+    path: FilePath | None = Field(default=None, description="Text file with one number a line")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -223,15 +224,17 @@ class SystemPrompt(Section):
     """Tokens at the head of a prompt that other requests share."""
 
     tokens: TokensAboveZero
-    variants: SmallCount = Field(1, description="How many different ones; drawn uniformly")
+    variants: SmallCount = Field(default=1, description="How many different ones; drawn uniformly")
 
 
 class _Synthetic(Section):
-    requests: Count | None = Field(None, description="How many requests; run.duration bounds as well")
+    requests: Count | None = Field(default=None, description="How many requests; run.duration bounds as well")
     prompt_tokens: Length
     output_tokens: Length
     system_prompt: SystemPrompt | None = None
-    mix: dict[str, FractionAboveZero] | None = Field(None, description="Share of each class of requests; sums to 1")
+    mix: dict[str, FractionAboveZero] | None = Field(
+        default=None, description="Share of each class of requests; sums to 1"
+    )
 
 
 class PlainWorkload(_Synthetic):
@@ -248,7 +251,10 @@ class SessionsWorkload(_Synthetic):
     arrival: Annotated[Arrival, Field(description="Of sessions")]
     turns: Annotated[Length, Field(description="Turns of a session")]
     think_time: Annotated[VaryingTime, Field(description="From an answer's end to the next turn")] = 0.0
-    first_prompt_tokens: Length | None = Field(None, description="Of the first turn; absent: as prompt_tokens")
+    max_context: TokensAboveZero | None = Field(
+        default=None, description="A session ends before its context would be longer; its first turn always runs"
+    )
+    first_prompt_tokens: Length | None = Field(default=None, description="Of the first turn; absent: as prompt_tokens")
 
 
 class Documents(Section):
@@ -283,8 +289,10 @@ class TraceWorkload(Section):
     kind: Literal["trace"]
     path: FilePath
     format: Literal["auto", "mooncake", "lengths"] = "auto"
-    time_scale: NumberAboveZero = Field(1.0, description="Arrival times are multiplied by this: 2 is half the load")
-    limit: Count | None = Field(None, description="At most this many requests, from the front")
+    time_scale: NumberAboveZero = Field(
+        default=1.0, description="Arrival times are multiplied by this: 2 is half the load"
+    )
+    limit: Count | None = Field(default=None, description="At most this many requests, from the front")
 
 
 Workload = Annotated[

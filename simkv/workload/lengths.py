@@ -13,6 +13,7 @@ from math import log, sqrt
 import numpy as np
 
 from simkv.workload.draws import Sampler, ints
+from simkv.workload.numberfile import numbers_of
 from simkv.workload.spec import Spec, bad, choose, need, number, whole
 
 MAX_TOKENS = 2**31 - 1
@@ -74,7 +75,7 @@ def _geometric(spec: Spec, rng: np.random.Generator, where: str) -> Sampler:
 
 
 def _empirical(spec: Spec, rng: np.random.Generator, where: str) -> Sampler:
-    raw = list(need(spec, "values", where))
+    raw = numbers_of(spec["path"]) if spec.get("path") is not None else list(need(spec, "values", where))
     if not raw:
         raise bad(f"{where}.values", raw, "is empty", "list at least one length")
     values = np.array([whole(v, f"{where}.values[{i}]", 1) for i, v in enumerate(raw)])

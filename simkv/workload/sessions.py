@@ -42,8 +42,8 @@ class SessionContent(PlainBodies):
 
     def __init__(self, spec: Spec, streams: Streams, where: str) -> None:
         super().__init__(spec, streams, where)
-        self._turns()
-        self._pauses()
+        for check in (self._turns, self._pauses, self._first_prompts):
+            check()
         cap = spec.get("max_context")
         self.max_context = None if cap is None else whole(cap, f"{where}.max_context", 1)
         if self.max_context is not None and self.system.longest_tokens + 2 > self.max_context:
@@ -57,11 +57,17 @@ class SessionContent(PlainBodies):
     def _pauses(self) -> Iterator[float]:
         return think_times(self._spec.get("think_time"), self._streams("think_times"), f"{self._where}.think_time")
 
+    def _first_prompts(self) -> Iterator[int] | None:
+        spec, where = self._spec.get("first_prompt_tokens"), f"{self._where}.first_prompt_tokens"
+        return None if spec is None else lengths(spec, self._streams("first_prompt_tokens"), where)
+
     def sessions(self) -> Iterator[tuple[Plan, tuple[Span, ...], str]]:
         """Yield ``(plan, system spans, class)`` of one session after the other, without end."""
-        prompts, outputs, pauses = self._prompts(), self._outputs(), self._pauses()
+        prompts, outputs, pauses, firsts = self._prompts(), self._outputs(), self._pauses(), self._first_prompts()
         for turns, system, cls in zip(self._turns(), self.system.draws(), self.classes.draws(), strict=False):
             plan = list(islice(zip(prompts, outputs, pauses, strict=False), turns))
+            if firsts is not None:
+                plan[0] = (next(firsts), *plan[0][1:])
             if self.max_context is not None:
                 self._cut(plan, system, self.max_context)
             plan.reverse()

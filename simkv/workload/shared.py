@@ -43,7 +43,7 @@ class SystemPrompts:
 
 
 class Documents:
-    """``count`` documents of drawn lengths, popular by Zipf's law (exponent 0: all equally).
+    """``count`` documents of drawn lengths, popular by Zipf's law (exponent 0 or ``uniform``: all equally).
 
     Document d is the whole of stream ``first_stream + d``.
     """
@@ -52,7 +52,8 @@ class Documents:
         count = whole(need(spec, "count", where), f"{where}.count", 1)
         if count > 10_000_000:
             raise bad(f"{where}.count", count, "is more than 10,000,000 documents")
-        exponent = number(spec.get("popularity") or 0.0, f"{where}.popularity", 0)
+        popularity = spec.get("popularity") or 0.0
+        exponent = 0.0 if popularity == "uniform" else number(popularity, f"{where}.popularity", 0)
         self._weights = np.arange(1, count + 1, dtype=float) ** -exponent
         sizes = lengths(need(spec, "tokens", where), streams("document_tokens"), f"{where}.tokens")
         self._tokens = np.fromiter(islice(sizes, count), dtype=np.int32, count=count)

@@ -40,10 +40,15 @@ def _limits(spec: Spec, duration_s: float | None) -> Limits:
     requests = spec.get("requests")
     one_batch = spec["kind"] == "batch" and spec.get("interval") is None
     if requests is None and duration_s is None and not one_batch:
-        what = "nothing bounds the workload"
-        raise InputError(Problem(what, "give workload.requests or run.duration", path=f"{WHERE}.requests"))
+        raise _unbounded("nothing bounds the workload", "give workload.requests or run.duration")
+    if requests is None and (spec.get("arrival") or {}).get("process") == "all_at_once":
+        raise _unbounded("nothing bounds what arrives at once", "give workload.requests")
     most = None if requests is None else whole(requests, f"{WHERE}.requests", 1)
     return Limits(most, None if duration_s is None else number(duration_s, "run.duration", 0))
+
+
+def _unbounded(what: str, mend: str) -> InputError:
+    return InputError(Problem(what, mend, path=f"{WHERE}.requests"))
 
 
 def _single(content: PlainBodies, spec: Spec, streams: Streams, limits: Limits) -> Source:
