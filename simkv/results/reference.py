@@ -1,0 +1,75 @@
+"""``docs/results.md`` from the declared metrics and columns, so that the page can't drift.
+
+``python -m simkv.results.reference > docs/results.md`` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+
+from simkv.results.columns import REQUEST_FIELDS, TIMESERIES_FIELDS
+from simkv.results.metrics import KINDS, METRICS
+
+_HEAD = """\
+# What a run leaves behind
+
+Written from `simkv/results/metrics.py` and `columns.py` by `python -m simkv.results.reference`.
+
+A run writes one folder: `summary.json` (the figures below), `requests.parquet` (one flat record a
+request), `timeseries.parquet` (samples over time) and `scenario.resolved.yaml` (the scenario with
+every default filled in). It is written under a temporary name and renamed; an older result of the
+same scenario is replaced whole, anything else there is left alone and refused.
+
+## `summary.json`
+
+Times are seconds of simulated time. A metric whose needs the scenario doesn't meet is null.
+Distributions have `mean`, `p50`, `p90`, `p95`, `p99`, `max` and `ci95`, the 95 % interval of the
+mean by batch means (20 batches in order of arrival; null where there are too few values).
+There are no timestamps, no wall times and no absolute paths in it: the same scenario, seed and
+version give the same bytes.
+"""
+
+_WARNINGS = """\
+## Warnings
+
+| Code | When |
+|---|---|
+| `interrupted` | The run was stopped; only what had finished counts |
+| `rejected` | Requests that can never fit were turned away |
+| `not_stationary` | Waits rise over the whole of the arrivals, still do in the second half, and many are left waiting \
+when arrivals end; a batch (arrivals in the first tenth of the run) never counts |
+| `offload_hurts` | Mean TTFT or E2E is worse than without offload, beyond the interval and by 0.5 % or more |
+| `saturated` | A link, DRAM or SSD is busy for more than 95 % of the run, or of the time in which requests arrive |
+| `cold_cache` | A tier below VRAM was written less than once over, and an infinite cache would have hit something |
+| `warm_up_too_long` | The warm-up given outlasts the arrivals, and was not applied |
+| `not_realisable` | The scenario asks for what the engine can't do |
+| `outside_calibration` | The run left the range of the calibration points |
+"""
+
+
+def reference() -> str:
+    """Return the page as Markdown."""
+    sections = [_HEAD]
+    for kind, title in KINDS.items():
+        rows = [(f"`{m.name}`", m.unit, m.shape, m.formula, m.needs) for m in METRICS.values() if m.kind == kind]
+        sections.append(f"### {title}\n\n" + _table(("Key", "Unit", "Has", "What it is", "Needs"), rows))
+    sections.append(_WARNINGS)
+    sections.append("## `requests.parquet`\n\nOne row a request that ended, in the order in which they ended. The "
+                    "parts of its time sum to `e2e_s`.\n\n" + _fields(REQUEST_FIELDS))  # fmt: skip
+    sections.append("## `timeseries.parquet`\n\nSums over replicas; the interval between samples doubles as the run "
+                    "grows.\n\n" + _fields(TIMESERIES_FIELDS))  # fmt: skip
+    return "\n".join(sections)
+
+
+def _fields(fields: Mapping[str, tuple[str, str]]) -> str:
+    return _table(("Column", "Unit", "What it is"), [(f"`{name}`", *rest) for name, rest in fields.items()])
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())
