@@ -73,7 +73,7 @@ DIMENSIONS: dict[DimensionName, Dimension] = {
         "12 req/s", gap=" ",
     ),
     "tokens": Dimension(
-        "a number of tokens", _TOKENS, "", ("",), ("", "Ki tokens"), 2**40, "4096 or 128Ki", integer=True,
+        "a number of tokens", _TOKENS, "", ("",), ("",), 2**40, "4096 or 128Ki", integer=True,
     ),
     "fraction": Dimension("a fraction", {"": Fraction(1), "%": Fraction(1, 100)}, "", ("",), ("",), 1, "0.9 or 90%"),
     "count": Dimension("a count", {"": Fraction(1)}, "", ("",), ("",), 2**40, "256", integer=True),
@@ -87,7 +87,7 @@ _LONGEST = 80
 
 
 class QuantityError(InputError):
-    """A text that isn't the quantity it should be; ``reason`` reads on from the value, ``mend`` says how to write it."""
+    """A value that isn't the quantity it should be; ``reason`` reads on from it, ``mend`` says how to write it."""
 
     def __init__(self, shown: str, reason: str, mend: str) -> None:
         self.shown, self.reason, self.mend = shown, reason, mend
@@ -199,7 +199,7 @@ def exact(value: float, dimension: DimensionName) -> str:
     for unit in dim.written:
         number = _trim(float(Fraction(value) / dim.units[unit]), dim.integer)
         if parse(f"{number}{unit}", dimension) == value:
-            texts.append((len(number), dim.written.index(unit), number + _unit_text(dim, unit)))
+            texts.append((len(number) + (unit != dim.base), dim.written.index(unit), number + _unit_text(dim, unit)))
     if not texts:
         return _digits(value) + _unit_text(dim, dim.base)
     return min(texts)[2]

@@ -1,0 +1,152 @@
+"""From a resolved scenario to what the simulator runs: a system and a workload."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from simkv.errors import InputError, Problem
+from simkv.formulas.kv_size import block_bytes, kv_bytes_per_token
+from simkv.formulas.memory import NULL_BLOCKS
+from simkv.formulas.step import ConstantStep, step_cost
+from simkv.scenario.base import FileRef
+from simkv.scenario.resolve import Resolved
+from simkv.scenario.schema import InlineHardware, InlineModel
+from simkv.scenario.workload_schema import TraceWorkload, spec
+from simkv.sim.config import (
+    ClassConfig,
+    DramConfig,
+    EngineConfig,
+    LinkConfig,
+    OffloadConfig,
+    SsdConfig,
+    StepCost,
+    SystemConfig,
+)
+from simkv.workload.request import Source
+
+
+def system_config(resolved: Resolved) -> SystemConfig:
+    """Return the system that the scenario describes."""
+    s = resolved.scenario
+    dram, ssd = s.tiers.dram, s.tiers.ssd
+    return SystemConfig(
+        engine=engine_config(resolved),
+        cost=cost(resolved),
+        replicas=s.replicas.count,
+        hosts=s.replicas.hosts,
+        router=s.replicas.router,
+        link=link_config(resolved),
+        dram=DramConfig(dram.capacity, dram.bandwidth, dram.shared),
+        ssd=SsdConfig(ssd.capacity, ssd.read, ssd.write, ssd.latency, ssd.queue_depth),
+        offload=offload_config(resolved),
+        classes=tuple(ClassConfig(name, cls.priority) for name, cls in s.classes.items()),
+        duration_s=s.run.duration,
+    )
+
+
+def engine_config(resolved: Resolved) -> EngineConfig:
+    """Return one replica's engine."""
+    engine = resolved.scenario.engine
+    assert engine.max_model_len is not None, "resolved"
+    return EngineConfig(
+        block_tokens=engine.block_tokens,
+        block_bytes=_block_bytes(resolved),
+        num_gpu_blocks=usable_blocks(resolved),
+        max_num_seqs=engine.max_num_seqs,
+        max_num_batched_tokens=engine.max_num_batched_tokens,
+        max_model_len=engine.max_model_len,
+        scheduling=engine.scheduling,
+        prefix_caching=engine.prefix_caching,
+        reserve_full_prompt=engine.reserve_full_prompt,
+        load=engine.load,
+        store_outputs=engine.store_outputs,
+    )
+
+
+def usable_blocks(resolved: Resolved) -> int:
+    """Return how many KV blocks requests can have; on real hardware vLLM keeps one to itself."""
+    hardware, engine = resolved.scenario.hardware, resolved.scenario.engine
+    if isinstance(hardware, InlineHardware):
+        return max(1, hardware.kv_tokens // engine.block_tokens)
+    assert engine.num_gpu_blocks is not None, "resolved"
+    return engine.num_gpu_blocks - NULL_BLOCKS
+
+
+def kv_bytes_of_token(resolved: Resolved) -> int:
+    """Return the bytes of one token's KV, all layers and ranks."""
+    s = resolved.scenario
+    if isinstance(s.model, InlineModel):
+        return int(s.model.kv_bytes_per_token)
+    assert resolved.model is not None
+    return kv_bytes_per_token(resolved.model, s.engine.kv_dtype, s.replicas.tensor_parallel)
+
+
+def _block_bytes(resolved: Resolved) -> int:
+    s = resolved.scenario
+    if resolved.model is None:
+        return s.engine.block_tokens * kv_bytes_of_token(resolved)
+    return block_bytes(resolved.model, s.engine.block_tokens, s.engine.kv_dtype, s.replicas.tensor_parallel)
+
+
+def cost(resolved: Resolved) -> StepCost:
+    """Return what a step of the engine takes."""
+    s = resolved.scenario
+    if isinstance(s.hardware, InlineHardware):
+        return ConstantStep(s.hardware.step_time, resolved.model.layers if resolved.model is not None else 1)
+    assert resolved.model is not None and resolved.gpu is not None
+    mode: Any = "eager" if s.engine.enforce_eager else "graphs"
+    return step_cost(
+        resolved.model, resolved.gpu, s.replicas.tensor_parallel, s.engine.weight_dtype, s.engine.kv_dtype, mode
+    )
+
+
+def link_config(resolved: Resolved) -> LinkConfig:
+    """Return the host link of a replica: each rank moves its share over its own."""
+    link, ranks = resolved.scenario.link, resolved.scenario.replicas.tensor_parallel
+    assert isinstance(link.descriptors_per_block, int), "resolved"
+    return LinkConfig(
+        h2d_bytes_per_s=link.h2d * ranks,
+        d2h_bytes_per_s=link.d2h * ranks,
+        duplex_bytes_per_s=link.duplex * ranks,
+        latency_s=link.latency,
+        descriptors_per_block=link.descriptors_per_block,
+        chunk_bytes=int(link.chunk),
+    )
+
+
+def offload_config(resolved: Resolved) -> OffloadConfig:
+    """Return the policies of the lower tiers."""
+    offload = resolved.scenario.offload
+    return OffloadConfig(
+        eviction=offload.eviction.policy,
+        eviction_lambda=offload.eviction.lambda_,
+        write=offload.write,
+        relation=resolved.scenario.tiers.relation,
+        prefetch=offload.prefetch.policy,
+        prefetch_window=offload.prefetch.window or 1,
+    )
+
+
+def workload_source(resolved: Resolved, seed: int) -> Source:
+    """Return the workload; raises InputError for a trace that isn't there or doesn't read well."""
+    workload = resolved.scenario.workload
+    if isinstance(workload, TraceWorkload):
+        from simkv.workload.readers import open_trace
+
+        check_file(workload.path, "workload.path", resolved.layers.file)
+        form = None if workload.format == "auto" else workload.format
+        return open_trace(workload.path.path, form, workload.time_scale, workload.limit)
+    from simkv.workload.synthetic import build
+
+    return build(spec(workload), seed, resolved.scenario.run.duration)
+
+
+def check_file(ref: FileRef, path: str, scenario_file: str) -> None:
+    """Raise InputError where ``ref`` is no readable file, saying where it was looked for."""
+    if os.path.isfile(ref.path) or (os.path.exists(ref.path) and not os.path.isdir(ref.path)):
+        return
+    what = "is a folder" if os.path.isdir(ref.path) else "no such file"
+    places = f"looked in {os.path.dirname(ref.path) or 'the working directory'} and the working directory"
+    mend = f"{places}; give it with --set {path}=FILE"
+    raise InputError(Problem(what, mend, scenario_file, None, path, f'"{ref.given}"'))

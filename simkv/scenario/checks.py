@@ -1,0 +1,113 @@
+"""Values of a scenario held against each other: what contradicts, and what would do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from simkv.scenario.problems import nearest
+from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
+from simkv.scenario.text import Path
+from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, TraceWorkload
+
+Given = Callable[[Path], bool]
+"""Whether the scenario or the command line gives a path (and not a preset or a default)."""
+
+
+class Fault(NamedTuple):
+    """A contradiction, told at the key to change."""
+
+    path: Path
+    what: str
+    mend: str
+
+
+def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
+    """Yield everything that doesn't go together."""
+    for check in (_bounds, _classes, _slo, _pool, _policies, _replicas, _abstract):
+        yield from check(scenario, given)
+
+
+def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
+    """Hold that the workload ends."""
+    load = s.workload
+    if isinstance(load, TraceWorkload):
+        return
+    if isinstance(load, BatchWorkload) and load.interval is None:
+        return
+    endless_at_once = not isinstance(load, BatchWorkload) and isinstance(load.arrival, AllAtOnceArrival)
+    if load.requests is None and (s.run.duration is None or endless_at_once):
+        mend = "give workload.requests" + ("" if endless_at_once else " or run.duration")
+        yield Fault(("workload",), "nothing ends this workload", mend)
+
+
+def _classes(s: Scenario, given: Given) -> Iterator[Fault]:
+    mix = getattr(s.workload, "mix", None)
+    if mix is None:
+        if s.classes:
+            yield Fault(("classes",), "no request is of these classes", "give their shares in workload.mix")
+        return
+    for name in mix:
+        if name not in s.classes:
+            yield Fault(("workload", "mix", name), "no such class", nearest(name, list(s.classes)) + " (see classes)")
+    for name in s.classes:
+        if name not in mix:
+            yield Fault(("classes", name), "no request is of this class", f"give its share in workload.mix.{name}")
+    if abs(sum(mix.values()) - 1) > 1e-6:
+        yield Fault(("workload", "mix"), f"the shares sum to {sum(mix.values()):g}", "they must sum to 1")
+    if s.engine.scheduling == "fcfs":
+        for name in s.classes:
+            if given(("classes", name, "priority")):
+                mend = 'write "engine: {scheduling: priority}", or leave the priority out'
+                yield Fault(("classes", name, "priority"), "does nothing under fcfs", mend)
+
+
+def _slo(s: Scenario, given: Given) -> Iterator[Fault]:
+    for key in s.slo:
+        if key not in SLO_KEYS:
+            yield Fault(("slo", key), "unknown target", nearest(key, SLO_KEYS))
+
+
+def _pool(s: Scenario, given: Given) -> Iterator[Fault]:
+    engine = s.engine
+    if engine.num_gpu_blocks is not None and engine.kv_cache_tokens is not None:
+        yield Fault(("engine", "kv_cache_tokens"), "num_gpu_blocks says the same", "give one of the two")
+    if engine.kv_cache_tokens is not None and engine.kv_cache_tokens < 2 * engine.block_tokens:
+        yield Fault(("engine", "kv_cache_tokens"), "less than two blocks", "give what the engine logged")
+    if engine.max_num_batched_tokens < engine.max_num_seqs:
+        mend = f"raise it to {engine.max_num_seqs} or lower engine.max_num_seqs"
+        yield Fault(("engine", "max_num_batched_tokens"), "below max_num_seqs, which engines refuse", mend)
+
+
+def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
+    offload = s.offload
+    if offload.eviction.lambda_ is not None and offload.eviction.policy != "score":
+        mend = "write policy: score, or leave lambda out"
+        yield Fault(("offload", "eviction", "lambda"), f"does nothing with policy {offload.eviction.policy}", mend)
+    if offload.prefetch.window is not None and offload.prefetch.policy != "queue":
+        mend = "write policy: queue, or leave window out"
+        yield Fault(("offload", "prefetch", "window"), f"does nothing with policy {offload.prefetch.policy}", mend)
+
+
+def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
+    if s.replicas.hosts > s.replicas.count:
+        mend = f"the most is replicas.count, {s.replicas.count}"
+        yield Fault(("replicas", "hosts"), "more hosts than replicas", mend)
+
+
+_REAL_ONLY: tuple[Path, ...] = (
+    ("engine", "gpu_memory_utilization"), ("engine", "num_gpu_blocks"), ("engine", "kv_cache_tokens"),
+    ("engine", "weight_dtype"), ("engine", "enforce_eager"), ("replicas", "tensor_parallel"),
+)  # fmt: skip
+
+
+def _abstract(s: Scenario, given: Given) -> Iterator[Fault]:
+    abstract_model = isinstance(s.model, InlineModel)
+    if not isinstance(s.hardware, InlineHardware):
+        if abstract_model:
+            mend = "give hardware inline too, like {step_time: 20ms, kv_tokens: 100000}, or a catalogue model"
+            yield Fault(("model",), "a model without weights can't run on real hardware", mend)
+        return
+    for path in (*_REAL_ONLY, *((("engine", "kv_dtype"),) if abstract_model else ())):
+        if given(path):
+            yield Fault(path, "does nothing on inline hardware", "leave it out")

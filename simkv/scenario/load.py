@@ -1,0 +1,180 @@
+"""A scenario file and what was set on the command line, over a preset and the catalogue, validated whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from simkv import catalog
+from simkv.errors import InputError, Problem
+from simkv.hardware import Gpu
+from simkv.model import ModelShape
+from simkv.scenario import overrides, presets, text
+from simkv.scenario.checks import cross_check
+from simkv.scenario.problems import problem, problems_of
+from simkv.scenario.quantity import SI
+from simkv.scenario.schema import InlineHardware, Scenario
+
+SCENARIO, SET, CATALOGUE, DEFAULT, COMPUTED = "scenario", "--set", "catalogue", "default", "computed"
+_LINK_FIGURES = {"h2d": "h2d_bytes_per_s", "d2h": "d2h_bytes_per_s", "duplex": "duplex_bytes_per_s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Where values come from: each layer wins over the ones after it."""
+
+    file: str
+    written: Mapping[str, Any]
+    """The file with the assignments in it."""
+    set_paths: frozenset[text.Path]
+    preset: presets.Preset
+    catalogue: Mapping[str, Any]
+    standings: Mapping[text.Path, str]
+    """How good the catalogue's values are (datasheet, measured, ...)."""
+
+    def origin(self, path: text.Path) -> str:
+        """Return where the value at ``path`` comes from."""
+        if any(path[:n] in self.set_paths for n in range(1, len(path) + 1)):
+            return SET
+        if _holds(self.written, path):
+            return SCENARIO
+        if _holds(self.preset.values, path):
+            return f"preset {self.preset.key} {self.preset.version}"
+        if _holds(self.catalogue, path):
+            standing = self.standings.get(path)
+            return f"{CATALOGUE}, {standing}" if standing else CATALOGUE
+        return DEFAULT
+
+    def given(self, path: text.Path) -> bool:
+        """Say whether the scenario or the command line gives ``path``."""
+        return self.origin(path) in (SCENARIO, SET)
+
+
+def _holds(tree: Any, path: text.Path) -> bool:
+    for key in path:
+        if not isinstance(tree, Mapping):
+            return tree is not None  # a value whose parts are asked for
+        if tree.get(key) is None:
+            return False
+        tree = tree[key]
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A valid scenario, not yet resolved."""
+
+    scenario: Scenario
+    layers: Layers
+    model: ModelShape | None
+    """None: given inline."""
+    gpu: Gpu | None
+    """None: given inline."""
+
+
+def load(path: str, assignments: Sequence[str] = ()) -> Loaded:
+    """Read and validate a scenario file. Raises InputError with everything that is wrong at once."""
+    return from_tree(text.read_file(path), assignments)
+
+
+def load_text(content: str, file: str = "scenario.yaml", assignments: Sequence[str] = ()) -> Loaded:
+    """As :func:`load`, from a text; ``file`` names it in errors, and its folder is where paths start."""
+    return from_tree(text.parse(content, file), assignments)
+
+
+def from_tree(tree: text.Tree, assignments: Sequence[str]) -> Loaded:
+    """Validate a tree with ``assignments`` over it; the tree's values are changed."""
+    reader = _Reader(tree, assignments)
+    loaded = reader.read()
+    if reader.problems or loaded is None:
+        raise InputError(reader.problems)
+    return loaded
+
+
+class _Reader:
+    """Collects problems on the way from a tree to a scenario."""
+
+    def __init__(self, tree: text.Tree, assignments: Sequence[str]) -> None:
+        self.problems = list(tree.problems)
+        self._tree = tree
+        self._written = tree.values
+        paths, wrong = overrides.apply(self._written, assignments)
+        self.problems.extend(wrong)
+        self._set_paths = frozenset(paths)
+
+    def read(self) -> Loaded | None:
+        preset = self._preset()
+        model, gpu = self._model(), self._gpu()
+        catalogue, standings = self._catalogue(gpu)
+        layers = Layers(self._tree.file, self._written, self._set_paths, preset, catalogue, standings)
+        merged = presets.merge(presets.merge(catalogue, preset.values), self._written)
+        context = {"folder": os.path.dirname(self._tree.file)}
+        try:
+            scenario = Scenario.model_validate(merged, context=context)
+        except ValidationError as error:
+            self.problems.extend(problems_of(error, merged, Scenario, self._place))
+            return None
+        for fault in cross_check(scenario, layers.given):
+            self.problems.append(problem(fault.path, fault.what, fault.mend, merged, self._place))
+        return Loaded(scenario, layers, model, gpu)
+
+    def _place(self, path: text.Path) -> tuple[str, int | None]:
+        if any(path[:n] in self._set_paths for n in range(1, len(path) + 1)):
+            return overrides.FILE, None
+        return self._tree.file, self._tree.line_of(path)
+
+    def _note(self, error: InputError, *path: str) -> None:
+        """Keep what a lookup found wrong, with the place in the scenario."""
+        for found in error.problems:
+            self.problems.append(problem(path, found.what, found.mend, self._written, self._place))
+
+    def _preset(self) -> presets.Preset:
+        engine = self._written.get("engine")
+        asked = engine if isinstance(engine, dict) else {}
+        key, version = asked.get("preset", "vllm"), asked.get("version")
+        if key not in presets.NAMES:
+            key, version = "vllm", None  # validation tells
+        if version is not None and not isinstance(version, str):
+            mend = f'write it in quotes, like "{presets.load(key).version}"'
+            self._note(InputError(Problem("not a text", mend)), "engine", "version")
+            version = None
+        try:
+            return presets.load(key, version)
+        except InputError as error:
+            self._note(error, "engine", "version")
+            return presets.load(key)
+
+    def _model(self) -> ModelShape | None:
+        name = self._written.get("model")
+        if isinstance(name, str):
+            try:
+                return catalog.load_model(name)
+            except InputError as error:
+                self._note(error, "model")
+        return None
+
+    def _gpu(self) -> Gpu | None:
+        name = self._written.get("hardware")
+        if isinstance(name, str):
+            try:
+                return catalog.load_hardware(name)
+            except InputError as error:
+                self._note(error, "hardware")
+        return None
+
+    def _catalogue(self, gpu: Gpu | None) -> tuple[dict[str, Any], dict[text.Path, str]]:
+        """Return the values that the hardware brings; an abstract machine's link costs nothing unless given."""
+        if gpu is None:
+            return {"link": {key: SI(float("inf")) for key in _LINK_FIGURES}}, {}
+        figures = {key: gpu.figure(name) for key, name in _LINK_FIGURES.items()}
+        link = {key: SI(figure.value) for key, figure in figures.items()}
+        return {"link": link}, {("link", key): figure.standing for key, figure in figures.items()}
+
+
+def is_abstract(scenario: Scenario) -> bool:
+    """Say whether the hardware is given inline."""
+    return isinstance(scenario.hardware, InlineHardware)

@@ -1,0 +1,67 @@
+"""``--set PATH=VALUE``: values by path, written as in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from simkv.errors import InputError, Problem
+from simkv.scenario import text
+from simkv.scenario.base import SetText
+
+FILE = "--set"
+"""What stands in an error where the file's name would."""
+
+
+def apply(values: dict[str, Any], assignments: Sequence[str]) -> tuple[set[text.Path], list[Problem]]:
+    """Put each assignment into ``values`` (changed in place); later ones win, ``null`` takes a key out.
+
+    Returns the paths that were set and what was wrong with assignments that weren't.
+    """
+    paths: set[text.Path] = set()
+    problems: list[Problem] = []
+    for assignment in assignments:
+        try:
+            path, value = _split(assignment)
+        except InputError as error:
+            problems.extend(error.problems)
+            continue
+        _put(values, path, value)
+        paths.add(path)
+    return paths, problems
+
+
+def _split(assignment: str) -> tuple[text.Path, Any]:
+    name, equals, value = assignment.partition("=")
+    path = tuple(part.strip() for part in name.split("."))
+    if not equals or not all(path):
+        raise InputError(Problem("not PATH=VALUE", "write it like tiers.dram.capacity=400GiB", FILE, value=assignment))
+    return path, _value(value.strip(), name)
+
+
+def _value(written: str, name: str) -> Any:
+    """Read a value: lists, mappings and quoted texts as YAML, anything else as a plain scalar."""
+    if written[:1] in ("[", "{", '"', "'"):
+        tree = text.parse(f"value: {written}", f"{FILE} {name}")
+        if tree.problems:
+            raise InputError(tree.problems)
+        return _marked(tree.values["value"])
+    return _marked(text.scalar(written))
+
+
+def _marked(value: Any) -> Any:
+    """Return ``value`` with its texts marked as the command line's."""
+    if isinstance(value, dict):
+        return {key: _marked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_marked(item) for item in value]
+    return SetText(value) if isinstance(value, str) else value
+
+
+def _put(values: dict[str, Any], path: text.Path, value: Any) -> None:
+    for key in path[:-1]:
+        below = values.get(key)
+        if not isinstance(below, dict):
+            below = values[key] = {}
+        values = below
+    values[path[-1]] = value

@@ -1,0 +1,72 @@
+"""What each serving engine ships with, as data: default values by version, and which knobs it really has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from simkv.errors import InputError, Problem
+
+NAMES = ("vllm",)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One engine at one version."""
+
+    key: str
+    name: str
+    """As its makers write it."""
+    version: str
+    versions: tuple[str, ...]
+    values: Mapping[str, Any]
+    """Sections as in a scenario file."""
+    has: Mapping[str, tuple[Any, ...]]
+    """By path: the values (SI) that the engine can be told; paths that aren't here are free."""
+
+
+def load(key: str, version: str | None = None) -> Preset:
+    """Return preset ``key`` at ``version`` (None: the newest known).
+
+    Raises :class:`InputError` that lists what there is.
+    """
+    if key not in NAMES:
+        raise InputError(Problem("unknown preset", f"one of {', '.join(NAMES)}", path="engine.preset", value=key))
+    data = _data(key)
+    versions = tuple(data["versions"])
+    chosen = version or data["newest"]
+    if chosen not in versions:
+        known = ", ".join(f'"{v}"' for v in versions)
+        mend = f"one of {known} (in quotes), or leave it out for the newest"
+        raise InputError(
+            Problem(f"no defaults of that version of {data['name']}", mend, path="engine.version", value=f'"{chosen}"')
+        )
+    values = merge(merge(data["values"], data["versions"][chosen]), {"engine": {"version": chosen}})
+    return Preset(
+        key, data["name"], chosen, versions, values, {path: tuple(allowed) for path, allowed in data["has"].items()}
+    )
+
+
+def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both nested mappings as one; where both have a value, ``upper``'s. Null is no value."""
+    result = dict(lower)
+    for key, value in upper.items():
+        below = result.get(key)
+        if value is None and below is not None:
+            continue
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[key] = merge(below, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+@cache
+def _data(key: str) -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = files("simkv.scenario.presets").joinpath(f"{key}.yaml").read_text("utf-8")
+    loaded: dict[str, Any] = yaml.load(text, loader)
+    return loaded

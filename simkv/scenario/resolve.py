@@ -1,0 +1,231 @@
+"""A loaded scenario with every value filled in, and where each came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from simkv.errors import InfeasibleError, InputError, Problem
+from simkv.formulas.memory import MemoryBudget, kv_budget, native_weight_dtype, override_blocks
+from simkv.hardware import Gpu
+from simkv.model import ModelShape
+from simkv.scenario import load as loading
+from simkv.scenario.base import FileRef, Section, plain
+from simkv.scenario.leaves import written
+from simkv.scenario.quantity import Quantity, quantity_of
+from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
+from simkv.scenario.text import Path
+
+S = TypeVar("S", bound=Section)
+
+DEFAULT_LAMBDA = 0.7
+DEFAULT_WINDOW = 8
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A scenario ready to run: ``scenario`` has a value for everything that matters."""
+
+    scenario: Scenario
+    layers: loading.Layers
+    model: ModelShape | None
+    """None: given inline (``scenario.model``)."""
+    gpu: Gpu | None
+    """None: given inline (``scenario.hardware``)."""
+    budget: MemoryBudget | None
+    """None on inline hardware, and where the estimate says no but the engine's own figure was given."""
+    computed: Mapping[Path, str] = field(default_factory=dict)
+    """What was filled in here, and from what."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """``(code, sentence)`` to show with the answer."""
+
+    def origin(self, path: Path) -> str:
+        """Return where the value at ``path`` comes from: scenario, --set, preset, catalogue, default or computed."""
+        return self.computed.get(path) or self.layers.origin(path)
+
+    @cached_property
+    def scenario_hash(self) -> str:
+        """SHA-256 of every value that decides a run but its seed; files count by content, names not at all."""
+        values = plain(self.scenario, content_digest)
+        for key in ("name", "question"):
+            values.pop(key, None)
+        values["run"].pop("seed")
+        values["model"] = asdict(self.model) if self.model is not None else values["model"]
+        if self.gpu is not None:
+            values["hardware"] = {name: figure.value for name, figure in self.gpu.figures.items()}
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def resolve(path: str, assignments: Sequence[str] = ()) -> Resolved:
+    """Read, validate and fill in a scenario file.
+
+    Raises InputError with everything that is wrong, InfeasibleError for a model that doesn't fit.
+    """
+    return fill_in(loading.load(path, assignments))
+
+
+def resolve_text(content: str, file: str = "scenario.yaml", assignments: Sequence[str] = ()) -> Resolved:
+    """As :func:`resolve`, from a text; ``file`` names it in errors, and its folder is where paths start."""
+    return fill_in(loading.load_text(content, file, assignments))
+
+
+def fill_in(loaded: loading.Loaded) -> Resolved:
+    """Return the scenario with what model, hardware and policies leave open filled in."""
+    filler = _Filler(loaded)
+    filler.policies()
+    filler.pool()
+    return Resolved(
+        filler.scenario, loaded.layers, loaded.model, loaded.gpu, filler.budget, filler.computed,
+        (*filler.notes, *not_realisable(filler.scenario, loaded.layers)),
+    )  # fmt: skip
+
+
+class _Filler:
+    """Fills in one group of values after the other."""
+
+    def __init__(self, loaded: loading.Loaded) -> None:
+        self.scenario = loaded.scenario
+        self.computed: dict[Path, str] = {}
+        self.notes: list[tuple[str, str]] = []
+        self.budget: MemoryBudget | None = None
+        self._layers = loaded.layers
+        self._model = loaded.model
+        self._gpu = loaded.gpu
+
+    def policies(self) -> None:
+        """Fill in the parameters of the policies that have one."""
+        offload = self.scenario.offload
+        if offload.eviction.policy == "score" and offload.eviction.lambda_ is None:
+            self._fill("offload.eviction.lambda_", DEFAULT_LAMBDA, loading.DEFAULT)
+        if offload.prefetch.policy == "queue" and offload.prefetch.window is None:
+            self._fill("offload.prefetch.window", DEFAULT_WINDOW, loading.DEFAULT)
+        if self.scenario.link.descriptors_per_block == "auto":
+            # Connectors keep the layers of a block side by side, one piece; MLA kernels can't read
+            # that, so there each layer is a piece of its own (vllm PRs 27743 and 37090).
+            layers = self._model.layers if self._model is not None and self._model.mla is not None else 1
+            self._fill("link.descriptors_per_block", layers, "computed from the model's KV layout")
+
+    def pool(self) -> None:
+        """Fill in dtypes, the longest sequence and the number of KV blocks."""
+        if self._gpu is None or self._model is None:
+            self._abstract_pool()
+            return
+        engine = self.scenario.engine
+        if engine.weight_dtype == "auto":
+            self._fill("engine.weight_dtype", native_weight_dtype(self._model, "auto"), "catalogue")
+        if engine.kv_dtype == "auto":
+            self._fill("engine.kv_dtype", "bf16", "computed: 16-bit whatever the weights")
+        if engine.kv_cache_tokens is not None:
+            blocks = engine.kv_cache_tokens // engine.block_tokens
+            self._fill("engine.num_gpu_blocks", blocks, "computed from kv_cache_tokens")
+            self._fill("engine.kv_cache_tokens", None, "")
+        if self.scenario.engine.num_gpu_blocks is not None:
+            self._logged_pool(self.scenario.engine.num_gpu_blocks)
+        else:
+            self._estimated_pool()
+
+    def _abstract_pool(self) -> None:
+        if isinstance(self.scenario.hardware, InlineHardware) and self.scenario.engine.max_model_len is None:
+            self._fill("engine.max_model_len", self.scenario.hardware.kv_tokens, "computed from hardware.kv_tokens")
+
+    def _estimated_pool(self) -> None:
+        longest = self._longest()
+        self.budget = self._estimate(longest)
+        self._fill("engine.num_gpu_blocks", self.budget.num_gpu_blocks, "computed from the memory budget")
+        if self.scenario.engine.max_model_len is None:
+            self._fill("engine.max_model_len", longest, "catalogue")
+
+    def _logged_pool(self, blocks: int) -> None:
+        """Take the engine's own figure, and keep the estimate beside it where there is one."""
+        try:
+            self.budget = override_blocks(self._estimate(None), blocks, "as given")
+        except InfeasibleError as error:
+            self.notes.append(("budget_disagrees", f"the engine's KV pool is used, although by the estimate {error}"))
+        tokens = blocks * self.scenario.engine.block_tokens
+        longest = self._longest()
+        if self.scenario.engine.max_model_len is None:
+            self._fill("engine.max_model_len", min(longest, tokens), "computed from model and KV pool")
+        elif longest > tokens:
+            raise InfeasibleError(
+                f"one sequence of engine.max_model_len {longest} tokens doesn't fit {blocks} blocks of "
+                f"{self.scenario.engine.block_tokens}: {longest - tokens} tokens too many; "
+                f"it fits with max_model_len {tokens}"
+            )
+
+    def _longest(self) -> int:
+        assert self._model is not None
+        return self.scenario.engine.max_model_len or self._model.max_position_embeddings
+
+    def _estimate(self, longest: int | None) -> MemoryBudget:
+        assert self._model is not None and self._gpu is not None
+        engine = self.scenario.engine
+        try:
+            return kv_budget(
+                self._model, self._gpu, self.scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
+                engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
+                engine.max_num_batched_tokens, longest,
+            )  # fmt: skip
+        except InputError as error:
+            raise InputError([_placed(p, self._layers.file) for p in error.problems]) from None
+
+    def _fill(self, dotted: str, value: object, origin: str) -> None:
+        names = dotted.split(".")
+        self.scenario = replaced(self.scenario, names, value)
+        self.computed[tuple(name.rstrip("_") for name in names)] = origin
+
+
+def _placed(found: Problem, file: str) -> Problem:
+    section = {"tensor_parallel": "replicas", "gpu_memory_utilization": "engine"}.get(found.path, "")
+    path = f"{section}.{found.path}" if section else found.path
+    return Problem(found.what, found.mend, file, None, path, found.value)
+
+
+def replaced(section: S, names: Sequence[str], value: object) -> S:
+    """Return ``section`` with the field that ``names`` lead to changed."""
+    first, *rest = names
+    if rest:
+        value = replaced(getattr(section, first), rest, value)
+    return section.model_copy(update={first: value})
+
+
+def content_digest(ref: FileRef) -> str:
+    """Return what a file counts as in a hash: its content. Raises InputError where it can't be read."""
+    try:
+        with open(ref.path, "rb") as file:
+            return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(Problem(f"can't be read: {reason}", "see workload.path", value=ref.given)) from None
+
+
+def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str, str]]:
+    """Return a note for each value that the preset's engine can't be told."""
+    if isinstance(scenario.model, InlineModel):
+        return []
+    notes = []
+    preset = layers.preset
+    for dotted, allowed in preset.has.items():
+        value, quantity = _at(scenario, dotted)
+        if value not in allowed:
+            choices = ", ".join(_shown(a, quantity) for a in allowed)
+            given = f"{dotted} = {_shown(value, quantity)}"
+            sentence = f"{given}: not realisable in {preset.name} {preset.version} (it has {choices})"
+            notes.append(("not_realisable", sentence))
+    return notes
+
+
+def _at(section: Any, dotted: str) -> tuple[Any, Quantity | None]:
+    *outer, last = dotted.split(".")
+    for name in outer:
+        section = getattr(section, name)
+    return getattr(section, last), quantity_of(type(section).model_fields[last])
+
+
+def _shown(value: Any, quantity: Quantity | None) -> str:
+    text = written(value, quantity)
+    return str(text).lower() if isinstance(text, bool) else str(text)

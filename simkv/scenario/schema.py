@@ -1,0 +1,228 @@
+"""The sections of a scenario file and what each key takes (the workload's are in ``workload_schema``).
+
+Values here have passed their own checks and are in SI; :mod:`simkv.scenario.checks` holds them
+against each other. Keys without a default here get one from the engine preset, the hardware or
+:mod:`simkv.scenario.resolve`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, model_validator
+
+from simkv.scenario.base import Named, Section, fault
+from simkv.scenario.quantity import (
+    FractionAboveZero,
+    Number,
+    PoolTokens,
+    Priority,
+    Quantity,
+    Rate,
+    Size,
+    SizeAboveZero,
+    SmallCount,
+    Time,
+    TimeAboveZero,
+    TokensAboveZero,
+)
+from simkv.scenario.workload_schema import Workload
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Text = Annotated[str, StringConstraints(max_length=2000)]
+CatalogueName = Annotated[
+    str, StringConstraints(min_length=1, max_length=1000), Field(description="Name in the catalogue, or a file's path")
+]
+Dtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4"]
+
+
+_LOGGED = re.compile(r"GPU KV cache size:\s*([0-9][0-9,]*)\s*tokens")
+
+
+def logged_tokens(value: object) -> object:
+    """Return the count in a pasted log line; anything else as it is."""
+    match = _LOGGED.search(value) if isinstance(value, str) else None
+    return int(match.group(1).replace(",", "")) if match else value
+
+
+class InlineModel(Section):
+    """A model of which only the size of its KV matters; goes with inline hardware."""
+
+    kv_bytes_per_token: SizeAboveZero
+
+
+class InlineHardware(Section):
+    """An abstract machine: every step takes ``step_time`` whatever is in it, and the pool holds ``kv_tokens``."""
+
+    step_time: TimeAboveZero
+    kv_tokens: PoolTokens
+
+
+ModelRef = Annotated[InlineModel | CatalogueName, Named(InlineModel, CatalogueName)]
+HardwareRef = Annotated[InlineHardware | CatalogueName, Named(InlineHardware, CatalogueName)]
+
+
+class Replicas(Section):
+    count: Annotated[int, Quantity("count", least=1, most=1024)] = 1
+    tensor_parallel: Annotated[int, Quantity("count", least=1, most=64)] = 1
+    hosts: Annotated[int, Quantity("count", least=1, most=1024)] = Field(
+        default=1, description="Replicas are dealt to the hosts in turn; those of one host share its DRAM and SSD"
+    )
+    router: Literal["round_robin", "least_loaded", "prefix_aware"] = "round_robin"
+
+
+class Engine(Section):
+    preset: Literal["vllm"] = "vllm"
+    version: Annotated[Text, Field(description="Engine version whose defaults apply; absent: the newest known")]
+    max_num_seqs: SmallCount
+    max_num_batched_tokens: TokensAboveZero
+    max_model_len: TokensAboveZero | None = Field(default=None, description="Absent: the model's own maximum")
+    block_tokens: Annotated[int, Quantity("count", least=1, most=4096)]
+    gpu_memory_utilization: FractionAboveZero
+    num_gpu_blocks: Annotated[int, Quantity("count", least=2)] | None = Field(
+        default=None, description="As the engine logs it; absent: from the budget"
+    )
+    kv_cache_tokens: Annotated[int, Quantity("tokens", least=1), BeforeValidator(logged_tokens)] | None = Field(
+        default=None, description='What the engine logged, a count or the line "GPU KV cache size: 41,408 tokens"'
+    )
+    weight_dtype: Dtype = "auto"
+    kv_dtype: Dtype = "auto"
+    enforce_eager: StrictBool
+    scheduling: Literal["fcfs", "priority"]
+    prefix_caching: StrictBool
+    reserve_full_prompt: Annotated[StrictBool, Field(description="Admit only what has room for its whole prompt")]
+    load: Literal["hold", "overlap"] = Field(
+        description="hold: a request waits for its load while others run; overlap: its step waits layer by layer"
+    )
+    store_outputs: Annotated[StrictBool, Field(description="Whether generated tokens go to the lower tiers too")]
+
+
+class Dram(Section):
+    capacity: Annotated[Size, Field(description="Of one host")] = 0
+    bandwidth: Rate = 160e9
+    shared: StrictBool = Field(description="One pool for all replicas of a host, or an equal part for each")
+
+
+class Ssd(Section):
+    capacity: Annotated[Size, Field(description="Of one host")] = 0
+    read: Rate = 7e9
+    write: Rate = 5e9
+    latency: Time = 80e-6
+    queue_depth: Annotated[int, Quantity("count", least=1, most=65536)] = 32
+
+
+class Tiers(Section):
+    dram: Dram
+    ssd: Ssd = Ssd()
+    relation: Literal["copy", "exclusive"]
+
+
+class Link(Section):
+    """The host link of one GPU; a replica's is ``tensor_parallel`` times as wide."""
+
+    h2d: Rate
+    d2h: Rate
+    duplex: Annotated[Rate, Field(description="Both directions together")]
+    latency: Annotated[Time, Field(description="Of one descriptor, that is one contiguous piece")] = 3.5e-6
+    chunk: Annotated[SizeAboveZero, Field(description="A transfer gives way to a more urgent one every chunk")] = (
+        2 << 20
+    )
+    descriptors_per_block: Annotated[
+        int | Literal["auto"], Quantity("count", least=1, most=100_000, words=("auto",))
+    ] = "auto"
+
+
+class Eviction(Section):
+    policy: Literal["lru", "lfu", "fifo", "score"]
+    lambda_: Annotated[float | None, Quantity("fraction")] = Field(
+        default=None, alias="lambda", description="score: weight of recency against frequency, 1 is LRU and 0 is LFU"
+    )
+
+
+class Prefetch(Section):
+    policy: Literal["none", "queue"]
+    window: Annotated[int | None, Quantity("count", least=1, most=100_000)] = Field(
+        default=None, description="queue: how many waiting requests are looked at"
+    )
+
+
+class Offload(Section):
+    residency: Annotated[float, Quantity("fraction")] = 1.0
+    eviction: Eviction
+    write: Literal["write_through", "write_through_selective", "write_back", "never"]
+    prefetch: Prefetch
+
+    @model_validator(mode="after")
+    def _whole(self) -> Offload:
+        if self.residency < 1:
+            mend = "write 1.0, or leave it out; active offload isn't available in this version"
+            raise fault("running sequences keep all of their KV in VRAM", mend, key="residency")
+        return self
+
+
+class ClassSlo(Section):
+    ttft: TimeAboveZero | None = None
+    tpot: TimeAboveZero | None = None
+
+
+class RequestClass(Section):
+    priority: Annotated[Priority, Field(description="A lower number goes first")] = 0
+    slo: ClassSlo = ClassSlo()
+
+
+class Cost(Section):
+    """Prices in ``currency``, of one GPU, one GiB and one TiB for an hour."""
+
+    gpu_hour: Number
+    dram_gib_hour: Number = 0.0
+    ssd_tib_hour: Number = 0.0
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = "USD"
+    source: Text = ""
+    date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+
+
+class Run(Section):
+    seed: Annotated[int, Quantity("count", most=2**32 - 1)] = 0
+    duration: TimeAboveZero | None = Field(default=None, description="Arrivals after this are not taken in")
+    warm_up: Annotated[float | Literal["auto"], Quantity("time", most=1e10, words=("auto",))] = "auto"
+    replications: Annotated[int, Quantity("count", least=1, most=1)] = 1
+    baselines: tuple[Literal["no_offload"], ...] = Field(
+        default=("no_offload",), max_length=1, description="The same run with one thing changed"
+    )
+
+
+class Scenario(Section):
+    """One serving system, its load, and the question."""
+
+    name: Annotated[Name, Field(description="Letters, digits, '.', '_' and '-'; names the result's folder")]
+    question: Annotated[Text, Field(description="What the run shall answer; shown in reports")] = ""
+    model: ModelRef
+    hardware: HardwareRef
+    replicas: Replicas = Replicas()
+    engine: Engine
+    workload: Workload
+    tiers: Tiers
+    link: Link
+    offload: Offload
+    classes: dict[Name, RequestClass] = Field(default_factory=dict)
+    slo: dict[str, TimeAboveZero] = Field(
+        default_factory=dict, description="METRIC_STATISTIC: time, such as ttft_p95: 2s"
+    )
+    cost: Cost | None = None
+    run: Run = Run()
+
+
+SLO_METRICS = ("ttft", "itl", "tpot", "e2e", "queue")
+SLO_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
+SLO_KEYS = tuple(f"{metric}_{statistic}" for metric in SLO_METRICS for statistic in SLO_STATISTICS)
+
+
+def key_of(name: str, section: type[Section]) -> str:
+    """Return the key in the file of the field ``name``."""
+    return section.model_fields[name].alias or name
+
+
+def children(section: Section) -> list[tuple[str, Any]]:
+    """Return ``(key, value)`` of a section, in the order of its declaration."""
+    return [(key_of(name, type(section)), getattr(section, name)) for name in type(section).model_fields]
