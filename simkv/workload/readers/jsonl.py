@@ -30,7 +30,7 @@ def rows(path: Path, report: ReadReport) -> Iterator[tuple[int, Row]]:
         if type(row) is dict:
             yield number, row
         elif row is not _BLANK:
-            what = f"is {_kind(row)}, not an object"
+            what = f"is {kind(row)}, not an object"
             raise _problem(path, number, "", excerpt(line), what, 'write one {"key": value, ...} a line')
 
 
@@ -50,9 +50,10 @@ def first_objects(head_lines: Sequence[bytes]) -> list[Row]:
 class Fields:
     """Takes checked values from the rows of one file."""
 
-    def __init__(self, path: Path) -> None:
-        """``path`` is what messages name."""
+    def __init__(self, path: Path, keys: Sequence[str] = ()) -> None:
+        """``path`` is what messages name; ``keys`` are those of the format."""
         self._path = path
+        self._keys = keys
 
     def tokens(self, row: Row, key: str, line: int, low: int) -> int:
         """Return a number of tokens, at least ``low``; ``5.0`` passes as 5."""
@@ -82,7 +83,7 @@ class Fields:
 
     def missing(self, row: Row, key: str, line: int) -> InputError:
         """Return the error that ``row`` lacks ``key``, with the key that it may have been meant as."""
-        near = get_close_matches(key, row, 1, 0.5)
+        near = get_close_matches(key, [name for name in row if name not in self._keys], 1, 0.5)
         mend = f"rename {near[0]!r}" if near else f"the row has {', '.join(map(repr, list(row)[:6])) or 'no keys'}"
         return _problem(self._path, line, key, "", "is missing", mend)
 
@@ -97,7 +98,7 @@ class Fields:
         if type(value) is int:
             return value
         if type(value) is not float:
-            raise self.bad(line, key, value, f"is {_kind(value)}, not a number", "write a number")
+            raise self.bad(line, key, value, f"is {kind(value)}, not a number", "write a number")
         if not isfinite(value):
             raise self.bad(line, key, value, "is not a finite number", "write a number")
         return value
@@ -120,7 +121,8 @@ def _second_try(path: Path, number: int, line: bytes, error: ValueError, report:
     raise _problem(path, number, "", excerpt(line), f"is not JSON: {error}", mend) from None
 
 
-def _kind(value: object) -> str:
+def kind(value: object) -> str:
+    """Return what a JSON value is, with its article."""
     kinds = {type(None): "null", bool: "a boolean", str: "text", list: "a list", dict: "an object"}
     return kinds.get(type(value), "a number")
 

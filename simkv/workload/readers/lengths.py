@@ -48,7 +48,7 @@ class LengthsReader:
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order, each private; rows without output are dropped and noted."""
-        fields = Fields(path)
+        fields = Fields(path, [key for s in SPELLINGS for key in (s.arrival, s.prompt, s.output)])
         spelling = None
         for line, row in rows(path, report):
             if spelling is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simkv.errors import InputError
-from simkv.workload.readers.jsonl import Fields, Row, first_objects, rows
+from simkv.workload.readers.jsonl import Fields, Row, first_objects, kind, rows
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 
@@ -39,7 +39,7 @@ class MooncakeReader:
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order; rows without output are dropped and noted."""
-        fields = Fields(path)
+        fields = Fields(path, _KEYS)
         report.time_key = "timestamp"
         for line, row in rows(path, report):
             arrival_s = fields.time(row, "timestamp", line) / 1000
@@ -80,7 +80,7 @@ def _ids(row: Row, line: int, prompt_tokens: int, fields: Fields) -> list[int]:
     if ids is None and "hash_ids" not in row:
         raise fields.missing(row, "hash_ids", line)
     if type(ids) is not list:
-        raise fields.bad(line, "hash_ids", ids, "is not a list", "write one number a block of the prompt")
+        raise fields.bad(line, "hash_ids", ids, f"is {kind(ids)}, not a list", "write one number a block of the prompt")
     if ids and (set(map(type, ids)) != _INT or min(ids) < 0 or max(ids) >= MAX_ID):
         raise _bad_id(ids, line, fields)
     if len(ids) not in (-(-prompt_tokens // BLOCK_TOKENS), prompt_tokens // BLOCK_TOKENS):
