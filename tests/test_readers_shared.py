@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from time import perf_counter
 
@@ -17,14 +16,10 @@ from simkv.workload.request import Request
 pytestmark = pytest.mark.shared
 
 
-@pytest.fixture(scope="module")
-def traces() -> Path:
+@pytest.fixture
+def traces(shared: Path) -> Path:
     """The folder of public traces beside the repository."""
-    folder = Path(os.environ.get("SIMKV_SHARED", Path(__file__).parents[2] / "shared")) / "traces"
-    if not folder.is_dir():
-        message = f"no traces at {folder}"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    return folder
+    return shared / "traces"
 
 
 def read(path: Path) -> list[Request]:
