@@ -370,6 +370,12 @@ def test_limit_takes_the_first_rows_and_reads_no_further(write: Write) -> None:
     assert "workload.limit = 0" in complaint(path, limit=0)
 
 
+def test_duration_ends_the_replay_after_scaling(write: Write) -> None:
+    path = write(own(0.0), own(5.0), own(10.0))
+    assert [r.id for r in read(path, duration_s=10.0)] == [0, 1]
+    assert [r.id for r in read(path, duration_s=10.0, time_scale=2)] == [0]
+
+
 def test_source_starts_over_with_a_new_report(write: Write) -> None:
     source: TraceSource = open_trace(write(own(5.0), own(4.0)), time_scale=3)
     runs = [[(r.id, r.arrival_s) for r in source.arrivals()] for _ in range(2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
@@ -19,21 +20,27 @@ READERS: dict[str, TraceReader] = {reader.name: reader for reader in (MooncakeRe
 
 
 def open_trace(
-    path: str | Path, format: str | None = None, time_scale: float = 1.0, limit: int | None = None
+    path: str | Path,
+    format: str | None = None,
+    time_scale: float = 1.0,
+    limit: int | None = None,
+    duration_s: float | None = None,
 ) -> TraceSource:
     """Return the source that replays ``path``; reads no more of it than its first lines.
 
     ``format`` is a name of :data:`READERS`; None or ``auto`` looks at the file. ``time_scale``
-    multiplies the times between arrivals (2: half the load), ``limit`` takes the first rows only.
+    multiplies the times between arrivals (2: half the load), ``limit`` takes the first rows only,
+    ``duration_s`` ends the replay before the first arrival (scaled) that is not below it.
     Raises InputError for a file that can't be read or whose format isn't known.
     """
     path = Path(path)
     scale = number(time_scale, "workload.time_scale", 0, above=True)
     most = None if limit is None else whole(limit, "workload.limit", 1)
+    until_s = inf if duration_s is None else number(duration_s, "run.duration", 0)
     start = head(path)
-    if format in (None, "auto"):
-        return TraceSource(path, detect(path, start), scale, most)
-    return TraceSource(path, choose(READERS, format, "workload.format"), scale, most)
+    automatic = format in (None, "auto")
+    reader = detect(path, start) if automatic else choose(READERS, format, "workload.format")
+    return TraceSource(path, reader, scale, most, until_s)
 
 
 def detect(path: Path, start: bytes) -> TraceReader:

@@ -22,13 +22,14 @@ class TraceSource:
     the latest reading, and complete once it has come to its end.
     """
 
-    def __init__(self, path: Path, reader: TraceReader, time_scale: float, limit: int | None) -> None:
-        """``time_scale`` multiplies the times between arrivals; ``limit`` takes the first rows only."""
+    def __init__(self, path: Path, reader: TraceReader, time_scale: float, limit: int | None, until_s: float) -> None:
+        """``time_scale`` multiplies times, ``limit`` takes the first rows, arrivals stay below ``until_s``."""
         self.path = path
         self.reader = reader
         self.report = ReadReport(reader.name)
         self._time_scale = time_scale
         self._limit = limit
+        self._until_s = until_s
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -45,6 +46,8 @@ class TraceSource:
             if origin_s is None:
                 origin_s = self._origin_s(request, report)
             request.arrival_s = (request.arrival_s - origin_s) * scale
+            if request.arrival_s >= self._until_s:
+                return
             yield request
 
     def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
