@@ -101,24 +101,33 @@ class PrefixIndex:
         """
         block_tokens = self.block_tokens
         node = self.root
-        end = 0
-        span = offset = 0
-        while end < limit:
-            key = block_key(spans, span, offset, block_tokens)
-            child = node.children.get(key) if key is not None else None
+        end = span = offset = 0
+        spans_count = len(spans)
+        while end < limit and span < spans_count:
+            stream, first, length = spans[span]
+            run = length - offset
+            key = (stream, first + offset) if run >= block_tokens else block_key(spans, span, offset, block_tokens)
+            child = node.children.get(key)  # type: ignore[arg-type]
             if child is None:
                 break
             if (not child.resident or child.pending) and child.end > start:
                 return Match(node, end, child.pending)
-            most = min(child.blocks, limit - end)
-            common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
-            blocks = common // block_tokens
+            blocks = limit - end
+            if blocks > child.blocks:
+                blocks = child.blocks
+            tokens = blocks * block_tokens
+            if run < tokens or child.spans[child.span][2] - child.offset < tokens:  # else: one run, equal by its key
+                tokens = common_tokens(child.spans, child.span, child.offset, spans, span, offset, tokens)
+                blocks = tokens // block_tokens
+                tokens = blocks * block_tokens
             end += blocks
             if blocks < child.blocks:
                 return Match(child, end, 0)
             node = child
-            if end < limit:
-                span, offset = _advance(spans, span, offset, blocks * block_tokens)
+            offset += tokens
+            while span < spans_count and offset >= spans[span][2]:
+                offset -= spans[span][2]
+                span += 1
         return Match(node, end, 0)
 
     def path_extent(self, node: Node, start: int, end: int) -> Extent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simkv.kvcache.eviction import make_policy
-from simkv.kvcache.index import Extent, Node, PrefixIndex
+from simkv.kvcache.index import Extent, Match, Node, PrefixIndex
 from simkv.workload.request import Spans
 
 UNBOUNDED_BLOCKS = 1 << 62
@@ -71,16 +71,22 @@ class KVPool:
         return self.index.extend(handle, spans, end)
 
     def store(
-        self, spans: Spans, start: int, end: int, transfer: int, taken: list[Extent] | None = None
+        self,
+        spans: Spans,
+        start: int,
+        end: int,
+        transfer: int,
+        taken: list[Extent] | None = None,
+        known: Match | None = None,
     ) -> tuple[Node, int] | None:
         """Reserve room for blocks ``start .. end-1`` of ``spans``, pinned and pending for ``transfer``.
 
         Returns the handle and the number of blocks to bring in (0: all are here or coming), or
         None, changing nothing but pins' recency, where what may be evicted does not suffice.
+        ``known`` is what :meth:`PrefixIndex.match` says now, where the caller has asked already.
         """
         index = self.index
-        known = index.match(spans, end, start)
-        handle = index.pin(known)
+        handle = index.pin(known or index.match(spans, end, start))
         if handle.end < start:
             handle, _ = index.extend(handle, spans, start, resident=False)
         need = end - max(handle.end, start)

@@ -65,10 +65,12 @@ class DecodeBatch:
         """New blocks that ``steps`` steps from ``step`` on take."""
         block_tokens = self.block_tokens
         cycles, rest = divmod(steps, block_tokens)
-        need = cycles * self.size
-        for k in range(step, step + rest):
-            need += self.phases[k % block_tokens]
-        return need
+        first = step % block_tokens
+        last = first + rest
+        phases = self.phases
+        if last <= block_tokens:
+            return cycles * self.size + sum(phases[first:last])
+        return cycles * self.size + sum(phases[first:]) + sum(phases[: last - block_tokens])
 
     def steps_within(self, step: int, blocks: int, most: int) -> int:
         """Return how many steps from ``step`` on, at most ``most``, need no more than ``blocks`` new blocks."""

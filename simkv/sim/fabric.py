@@ -44,6 +44,8 @@ class Lane:
         self.bytes_per_s = bytes_per_s
         self.latency_s = latency_s
         self.chunk_bytes = chunk_bytes
+        self.alone_bytes_per_s = inf
+        """Cap of what it shares with its opposite direction."""
         self.queues: list[deque[Transfer]] = [deque() for _ in range(4)]
         self.active: Transfer | None = None
         self.rate = 0.0
@@ -168,6 +170,7 @@ class Fabric:
     def add_link(self, h2d: Lane, d2h: Lane, duplex_bytes_per_s: float) -> None:
         """Register a replica's link; both directions together stay within ``duplex_bytes_per_s``."""
         self.links.append((h2d, d2h, duplex_bytes_per_s))
+        h2d.alone_bytes_per_s = d2h.alone_bytes_per_s = duplex_bytes_per_s
         self._lanes += [h2d, d2h]
 
     def add_ssd(self, read: Lane, write: Lane) -> None:
@@ -177,6 +180,14 @@ class Fabric:
 
     def rebalance(self) -> None:
         """Work out every busy lane's rate again."""
+        busy = [lane for lane in self._lanes if lane.active is not None]
+        if len(busy) == 1:
+            lane = busy[0]
+            lane.set_rate(min(_wanted(lane), lane.alone_bytes_per_s, self.dram_bytes_per_s))
+        elif busy:
+            self._share()
+
+    def _share(self) -> None:
         rates: dict[Lane, float] = {}
         for h2d, d2h, duplex in self.links:
             down = _wanted(h2d)

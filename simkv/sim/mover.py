@@ -57,7 +57,9 @@ class Mover:
 
     # ---- up
 
-    def load(self, spans: Spans, start: int, end: int, done: Done, priority: int = DEMAND) -> tuple[int, int]:
+    def load(
+        self, spans: Spans, start: int, end: int, done: Done, priority: int = DEMAND, known: Match | None = None
+    ) -> tuple[int, int]:
         """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where the caller has room for them.
 
         Returns ``(bytes, descriptors)``. They must be resident in DRAM; they are held there till done.
@@ -65,7 +67,7 @@ class Mover:
         tiers = self.tiers
         assert tiers.dram is not None
         pool = tiers.dram
-        source = pool.index.pin(pool.index.match(spans, end, start))
+        source = pool.index.pin(known or pool.index.match(spans, end, start))
         assert source.end == end, "a load of what is not there"
 
         def through() -> None:
@@ -137,7 +139,7 @@ class Mover:
         if known.end >= end:
             return True
         transfer = self.ledger.open()
-        reserved = self._reserve(pool, spans, known.end, end, transfer)
+        reserved = self._reserve(pool, spans, known.end, end, transfer, known)
         if reserved is None:
             del self.ledger.waiters[transfer]
             self.ledger.refused_stores += 1
@@ -147,7 +149,8 @@ class Mover:
             self._arrived(pool, target, spans, transfer)
             return True
         vram = tiers.vram
-        source = vram.index.pin(vram.index.match(spans, min(end, handle.end)), use=False)
+        held = Match(handle, end, 0) if handle.end - handle.blocks < end else vram.index.match(spans, end)
+        source = vram.index.pin(held, use=False)
 
         def through() -> None:
             self.sync()
@@ -186,7 +189,7 @@ class Mover:
         if known.end >= held.end:
             return
         transfer = self.ledger.open()
-        reserved = ssd.store(extent.spans, known.end, held.end, transfer)
+        reserved = ssd.store(extent.spans, known.end, held.end, transfer, None, known)
         if reserved is None:
             del self.ledger.waiters[transfer]
             return
@@ -215,13 +218,15 @@ class Mover:
         tiers = self.tiers
         tiers.d2h.submit(blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block, WRITE_BACK, through)
 
-    def _reserve(self, pool: KVPool, spans: Spans, start: int, end: int, transfer: int) -> tuple[Node, int] | None:
+    def _reserve(
+        self, pool: KVPool, spans: Spans, start: int, end: int, transfer: int, known: Match | None = None
+    ) -> tuple[Node, int] | None:
         """Reserve DRAM room, writing what it evicts to SSD where the policy says so."""
         tiers = self.tiers
         if not (self.spills and tiers.can_cascade):
-            return pool.store(spans, start, end, transfer)
+            return pool.store(spans, start, end, transfer, None, known)
         taken: list[Extent] = []
-        reserved = pool.store(spans, start, end, transfer, taken)
+        reserved = pool.store(spans, start, end, transfer, taken, known)
         for extent in taken:
             self._spill_to_ssd(extent)
         return reserved

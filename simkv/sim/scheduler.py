@@ -196,7 +196,7 @@ class Scheduler:
         if overlap:
             live.tokens = first_tokens
             return self._start(live, now, budget, match.end, hit_end)
-        self._load(live, now, match.end, hit_end)
+        self._load(live, now, match.end, hit_end, lower.dram)
         return 0
 
     def _start(self, live: Live, now: float, budget: int, load_start: int, load_end: int) -> int:
@@ -218,7 +218,7 @@ class Scheduler:
         self._add_chunk(live, Chunk(live, chunk, load_start, load_end))
         return chunk
 
-    def _load(self, live: Live, now: float, start: int, end: int) -> None:
+    def _load(self, live: Live, now: float, start: int, end: int, known: Match | None) -> None:
         """Hold ``live`` while its DRAM hit is copied into blocks allocated up front."""
         engine, pool = self.engine, self.engine.pool
         heappop(self.waiting)
@@ -235,7 +235,7 @@ class Scheduler:
             engine.resume(live)
 
         engine.hold(live, LOAD_DRAM, now)
-        engine.mover.load(spans, start, end, through)
+        engine.mover.load(spans, start, end, through, known=known)
 
     def _wait_for(self, live: Live, transfer: int, state: int, now: float) -> int:
         engine = self.engine
