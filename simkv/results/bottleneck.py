@@ -9,7 +9,7 @@ import numpy as np
 
 from simkv.results.context import SummaryContext
 from simkv.results.quantity import share
-from simkv.results.window import first_arrival_s, last_arrival_s, makespan_s
+from simkv.results.window import arrivals_end_s, first_arrival_s, makespan_s
 from simkv.sim.rundata import RunData
 
 RESOURCES = ("gpu", "h2d", "d2h", "dram", "ssd_read", "ssd_write")
@@ -33,8 +33,8 @@ class Bottleneck:
 
 
 def is_batch(data: RunData) -> bool:
-    """Whether nearly all arrived at once: arrivals end in the first tenth of the makespan."""
-    return last_arrival_s(data) - first_arrival_s(data) < _BATCH_SPAN * makespan_s(data)
+    """Whether nearly all arrived at once: fresh arrivals end in the first tenth of the makespan."""
+    return arrivals_end_s(data) - first_arrival_s(data) < _BATCH_SPAN * makespan_s(data)
 
 
 def utilization_while_arriving(data: RunData, resource: str) -> float | None:
@@ -47,7 +47,7 @@ def utilization_while_arriving(data: RunData, resource: str) -> float | None:
     busy, times = data.timeseries.get(f"{resource}_busy_s"), data.timeseries.get("t_s")
     if busy is None or times is None or len(times) < 2 or is_batch(data):
         return whole
-    begin, end = first_arrival_s(data), min(last_arrival_s(data), float(times[-1]))
+    begin, end = first_arrival_s(data), min(arrivals_end_s(data), float(times[-1]))
     if end <= begin:
         return whole
     during = np.interp([begin, end], times, busy)

@@ -14,7 +14,8 @@ def digits(value: float, significant: int = 3) -> str:
     """Return ``value`` with ``significant`` digits, never in exponent form between 1e-4 and 1e6."""
     if value == 0:
         return "0"
-    magnitude = math.floor(math.log10(abs(value)))
+    rounded = float(f"{value:.{significant - 1}e}")
+    magnitude = math.floor(math.log10(abs(rounded)))
     if not -4 <= magnitude < 6:
         return f"{value:.{significant - 1}e}"
     return f"{value:.{max(0, significant - 1 - magnitude)}f}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from simkv.results.bottleneck import is_batch, utilization_while_arriving
 from simkv.results.stats import Floats
-from simkv.results.window import Rows, column, first_arrival_s, last_arrival_s
+from simkv.results.window import Rows, arrivals_end_s, column, first_arrival_s
 from simkv.sim.rundata import RunData
 
 SLICES = 20
@@ -36,13 +36,15 @@ def growth(data: RunData) -> Growth | None:
 
     Growth means all of: waits (queue, loads, preemptions) rise from slice to slice of the
     arrivals (Kendall's tau over 20 slices) and still do in the second half, by no less than a
-    levelling queue would; and many requests are left waiting when the arrivals end. A batch
-    (arrivals in the first tenth of the run) has no rate to compare with, and is never growth.
+    levelling queue would; and many requests are left waiting when the arrivals end. Arrivals
+    end with the last first turn. A batch (arrivals in the first tenth of the run) has no rate
+    to compare with, and is never growth.
     """
     rows = np.flatnonzero(~data.requests["rejected"].astype(bool))
+    rows = rows[np.argsort(data.requests["arrival_s"][rows], kind="stable")]
+    rows = rows[column(data, "arrival_s", rows) <= arrivals_end_s(data)]
     if len(rows) < MIN_REQUESTS or is_batch(data):
         return None
-    rows = rows[np.argsort(data.requests["arrival_s"][rows], kind="stable")]
     if not (_left_waiting(data, rows) and _rises(_wait_by_slice(data, rows))):
         return None
     return _describe(data, rows)
@@ -58,9 +60,9 @@ def _wait_by_slice(data: RunData, rows: Rows) -> Floats:
 
 
 def _left_waiting(data: RunData, rows: Rows) -> bool:
-    """Whether many were still waiting to be scheduled at the last arrival, or in flight when interrupted."""
-    left = int((column(data, "scheduled_s", rows) > last_arrival_s(data)).sum()) + data.live
-    return left >= max(_BACKLOG, _BACKLOG_SHARE * data.arrived)
+    """Whether many were still waiting to be scheduled when arrivals ended, or in flight when interrupted."""
+    left = int((column(data, "scheduled_s", rows) > arrivals_end_s(data)).sum()) + data.live
+    return left >= max(_BACKLOG, _BACKLOG_SHARE * len(rows))
 
 
 def _rises(waits: Floats) -> bool:
@@ -78,7 +80,7 @@ def _tau(values: Floats) -> float:
 
 
 def _describe(data: RunData, rows: Rows) -> Growth:
-    begin, end = first_arrival_s(data), last_arrival_s(data)
+    begin, end = first_arrival_s(data), arrivals_end_s(data)
     middle = (begin + end) / 2
     finish = column(data, "finish_s", rows)
     arrival = column(data, "arrival_s", rows)

@@ -15,6 +15,7 @@ from simkv.results.stats import Floats
 
 BATCH = 5
 MIN_REQUESTS = 100
+_ROUNDING = 1e-12
 _UNDECIDED = 0.95
 """A minimum in the last 5 % of what may be cut means that the series has not settled."""
 
@@ -34,7 +35,8 @@ def mser5(values: Floats) -> int:
     total = np.cumsum(means[::-1])[::-1]
     squares = np.cumsum((means**2)[::-1])[::-1]
     limit = size // 2
-    error = ((squares - total**2 / kept) / kept**2)[: limit + 1]
+    spread = np.maximum(squares - total**2 / kept, _ROUNDING * squares[0])
+    error = (spread / kept**2)[: limit + 1]
     best = int(np.argmin(error))
     return 0 if best >= _UNDECIDED * limit else best * BATCH
 

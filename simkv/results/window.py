@@ -83,10 +83,10 @@ def first_arrival_s(data: RunData) -> float:
     return float(arrival.min()) if len(arrival) else 0.0
 
 
-def last_arrival_s(data: RunData) -> float:
-    """Return when the last recorded request arrived; 0 for none."""
-    arrival = data.requests["arrival_s"]
-    return float(arrival.max()) if len(arrival) else 0.0
+def arrivals_end_s(data: RunData) -> float:
+    """Return when the last request arrived that follows no other (a first turn); 0 for none."""
+    first_turns = column(data, "arrival_s")[data.requests["turn"] == 0]
+    return float(first_turns.max()) if len(first_turns) else 0.0
 
 
 def makespan_s(data: RunData) -> float:
