@@ -1,1 +1,44 @@
-"""."""
+"""The command line: one file a verb, no arithmetic, and nothing heavy imported before a verb needs it."""
+
+from __future__ import annotations
+
+import typer
+
+from simkv.cli import catalog, init, run, schema
+from simkv.cli.guard import Guarded
+
+app = typer.Typer(
+    cls=Guarded,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Simulate KV-cache offloading in an LLM server: what it buys, what it costs, and why.",
+    epilog="Exit code 0 done, 2 bad input, 3 infeasible, 130 interrupted (what was finished is written), 1 our fault.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from simkv import __version__
+
+        typer.echo(f"simkv {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+app.command("run")(run.run)
+app.add_typer(catalog.app, name="catalog")
+app.command("schema")(schema.schema)
+app.command("init")(init.init)
+
+
+def main() -> None:
+    """Run the command line; ends the process."""
+    app(prog_name="simkv")

@@ -17,7 +17,7 @@ from simkv.scenario import overrides, presets, text
 from simkv.scenario.checks import cross_check
 from simkv.scenario.problems import problem, problems_of
 from simkv.scenario.quantity import SI
-from simkv.scenario.schema import InlineHardware, Scenario
+from simkv.scenario.schema import Scenario
 
 SCENARIO, SET, CATALOGUE, DEFAULT, COMPUTED = "scenario", "--set", "catalogue", "default", "computed"
 _LINK_FIGURES = {"h2d": "h2d_bytes_per_s", "d2h": "d2h_bytes_per_s", "duplex": "duplex_bytes_per_s"}
@@ -91,8 +91,17 @@ def from_tree(tree: text.Tree, assignments: Sequence[str]) -> Loaded:
     reader = _Reader(tree, assignments)
     loaded = reader.read()
     if reader.problems or loaded is None:
-        raise InputError(reader.problems)
+        raise InputError(_in_order(reader.problems))
     return loaded
+
+
+def _in_order(problems: list[Problem]) -> list[Problem]:
+    """Return the problems line by line, one a path: what was found first says it best."""
+    once: dict[tuple[str, int | None, str, str], Problem] = {}
+    for found in problems:
+        key = (found.file, found.line, found.path, found.path or found.what)
+        once.setdefault(key, found)
+    return sorted(once.values(), key=lambda p: (p.file, p.line or 0))
 
 
 class _Reader:
@@ -173,8 +182,3 @@ class _Reader:
         figures = {key: gpu.figure(name) for key, name in _LINK_FIGURES.items()}
         link = {key: SI(figure.value) for key, figure in figures.items()}
         return {"link": link}, {("link", key): figure.standing for key, figure in figures.items()}
-
-
-def is_abstract(scenario: Scenario) -> bool:
-    """Say whether the hardware is given inline."""
-    return isinstance(scenario.hardware, InlineHardware)

@@ -8,6 +8,7 @@ from typing import Any
 from simkv.errors import InputError, Problem
 from simkv.scenario import text
 from simkv.scenario.base import SetText
+from simkv.units import shown
 
 FILE = "--set"
 """What stands in an error where the file's name would."""
@@ -35,7 +36,9 @@ def _split(assignment: str) -> tuple[text.Path, Any]:
     name, equals, value = assignment.partition("=")
     path = tuple(part.strip() for part in name.split("."))
     if not equals or not all(path):
-        raise InputError(Problem("not PATH=VALUE", "write it like tiers.dram.capacity=400GiB", FILE, value=assignment))
+        raise InputError(
+            Problem(f"{shown(assignment)} is not PATH=VALUE", "write it like tiers.dram.capacity=400GiB", FILE)
+        )
     return path, _value(value.strip(), name)
 
 

@@ -183,7 +183,7 @@ def section_at(tags: tuple[str, ...], root: type[Section]) -> type[Section] | No
 
 def field_at(tags: tuple[str, ...], root: type[Section]) -> FieldInfo | None:
     """Return the field that an error location leads to, or None."""
-    while tags and tags[-1].startswith(TAG):
+    while tags and (tags[-1].startswith(TAG) or tags[-1].isdigit()):
         tags = tags[:-1]
     section = section_at(tags[:-1], root) if tags else None
     return _field(section, tags[-1]) if section is not None else None

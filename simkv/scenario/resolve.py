@@ -17,7 +17,7 @@ from simkv.scenario import load as loading
 from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
 from simkv.scenario.quantity import Quantity, quantity_of
-from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
+from simkv.scenario.schema import InlineHardware, Scenario
 from simkv.scenario.text import Path
 
 S = TypeVar("S", bound=Section)
@@ -205,7 +205,7 @@ def content_digest(ref: FileRef) -> str:
 
 def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str, str]]:
     """Return a note for each value that the preset's engine can't be told."""
-    if isinstance(scenario.model, InlineModel):
+    if isinstance(scenario.hardware, InlineHardware):
         return []
     notes = []
     preset = layers.preset

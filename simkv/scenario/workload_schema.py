@@ -258,7 +258,7 @@ class SessionsWorkload(_Synthetic):
 
 
 class Documents(Section):
-    count: Count
+    count: SmallCount
     tokens: Annotated[Length, Field(description="Length of a document")]
     popularity: Annotated[
         float | Literal["uniform"],

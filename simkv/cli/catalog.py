@@ -1,0 +1,68 @@
+"""``simkv catalog``: what scenarios can name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List models, hardware, engines and scenarios.")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def models(as_json: JsonOption = False) -> None:
+    """List the models."""
+    from simkv.cli.listing import model_rows
+
+    _print(model_rows(), as_json)
+
+
+@app.command()
+def hardware(as_json: JsonOption = False) -> None:
+    """List the accelerators."""
+    from simkv.cli.listing import hardware_rows
+
+    _print(hardware_rows(), as_json)
+
+
+@app.command()
+def engines(as_json: JsonOption = False) -> None:
+    """List the engine presets."""
+    from simkv.cli.listing import engine_rows
+
+    _print(engine_rows(), as_json)
+
+
+@app.command()
+def scenarios(as_json: JsonOption = False) -> None:
+    """List the scenarios in ./scenarios and those that come with simkv."""
+    from simkv.cli.listing import scenario_rows
+
+    _print(scenario_rows(), as_json)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A model, accelerator or engine.")], as_json: JsonOption = False
+) -> None:
+    """Show everything that is known of one entry, with its sources."""
+    from simkv.cli.listing import describe
+
+    _print(describe(name), as_json)
+
+
+def _print(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    from simkv.cli.listing import cell
+    from simkv.cli.table import table
+
+    head = list(rows[0]) if rows else []
+    numbers = [k for k, key in enumerate(head) if rows and isinstance(rows[0][key], int | float)]
+    titles = [key.removesuffix("_bytes").removesuffix("_bytes_per_s").replace("_", " ") for key in head]
+    typer.echo(table(titles, [[cell(key, row[key]) for key in head] for row in rows], numbers))

@@ -1,0 +1,63 @@
+"""How the command line ends: errors as text on stderr, an exit code for each kind, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from simkv.errors import InputError, SimkvError
+
+INTERRUPTED = 130
+OURS = 1
+DEBUG = "SIMKV_DEBUG"
+
+
+class Guarded(TyperGroup):
+    """A group of commands that turns exceptions into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; deliberate errors end with their own code, everything else with 1."""
+        try:
+            return super().invoke(ctx)
+        except SimkvError as error:
+            tell(error)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            print("interrupted: nothing was written", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            if _is_usage(error) or os.environ.get(DEBUG):
+                raise
+            print(f"simkv failed: {_one_line(error)}", file=sys.stderr)
+            print(f"This is a fault of simkv: please report it ({DEBUG}=1 shows where it happened).", file=sys.stderr)
+            raise typer.Exit(OURS) from None
+
+
+def tell(error: SimkvError) -> None:
+    """Print what is wrong to stderr, one line a problem."""
+    problems = [str(p) for p in error.problems] if isinstance(error, InputError) else [str(error)]
+    if len(problems) > 1:
+        print(f"{len(problems)} problems:", file=sys.stderr)
+    for line in problems:
+        print(_printable(line if len(problems) == 1 else f"  {line}"), file=sys.stderr)
+
+
+def _is_usage(error: Exception) -> bool:
+    """Say whether typer itself handles ``error`` (wrong options, exits)."""
+    return type(error).__module__.partition(".")[0] in ("typer", "click")
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())[:300]
+    return _printable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _printable(text: str) -> str:
+    """Return ``text`` without what would confuse a terminal: control characters are written out."""
+    return "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,150 @@
+"""What ``simkv catalog`` lists: rows of plain values, and how each column reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from simkv import catalog, units
+from simkv.errors import InputError, Problem
+from simkv.formulas.kv_size import kv_bytes_per_token
+from simkv.hardware import Gpu
+from simkv.model import ModelShape
+from simkv.scenario import presets
+
+Rows = list[dict[str, Any]]
+
+
+def model_rows() -> Rows:
+    """Return one row a model."""
+    return [_model_row(catalog.load_model(name)) for name in catalog.list_models()]
+
+
+def hardware_rows() -> Rows:
+    """Return one row an accelerator."""
+    return [_gpu_row(catalog.load_hardware(name)) for name in catalog.list_hardware()]
+
+
+def engine_rows() -> Rows:
+    """Return one row a preset and version."""
+    found = []
+    for key in presets.NAMES:
+        for version in presets.load(key).versions:
+            preset = presets.load(key, version)
+            found.append({"name": key, "engine": preset.name, "version": version})
+    return found
+
+
+def scenario_rows() -> Rows:
+    """Return one row a scenario file: of the working directory's ``scenarios``, then of a checkout's."""
+    folders = [Path("scenarios"), Path(__file__).resolve().parents[2] / "scenarios"]
+    seen: dict[str, dict[str, Any]] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("*.yaml")):
+            if path.stem not in seen:
+                seen[path.stem] = {"name": path.stem, "file": str(path), "question": _question(path)}
+    return list(seen.values())
+
+
+def describe(name: str) -> Rows:
+    """Return what is known of one model, accelerator or engine; raises InputError for an unknown name."""
+    with suppress(InputError):
+        return _model_facts(catalog.load_model(name))
+    with suppress(InputError):
+        return _gpu_facts(catalog.load_hardware(name))
+    if name in presets.NAMES:
+        return _engine_facts(presets.load(name))
+    from simkv.scenario.problems import nearest
+
+    known = [*catalog.list_models(), *catalog.list_hardware(), *presets.NAMES]
+    raise InputError(Problem("is in no catalogue", nearest(name, known), value=f'"{name}"'))
+
+
+def _model_row(model: ModelShape) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "parameters": model.params,
+        "layers": model.layers,
+        "attention": model.attention_kind,
+        "kv_bytes_per_token": kv_bytes_per_token(model),
+        "max_tokens": model.max_position_embeddings,
+        "dtype": model.checkpoint_dtype,
+    }
+
+
+def _gpu_row(gpu: Gpu) -> dict[str, Any]:
+    def known(name: str) -> float | None:
+        return gpu.value(name) if name in gpu.figures else None
+
+    return {
+        "name": gpu.name,
+        "vram_bytes": known("vram_bytes"),
+        "hbm_bytes_per_s": known("hbm_bytes_per_s"),
+        "flops_fp16_per_s": known("flops_fp16_per_s"),
+        "flops_fp8_per_s": known("flops_fp8_per_s"),
+        "h2d_bytes_per_s": known("h2d_bytes_per_s"),
+        "d2h_bytes_per_s": known("d2h_bytes_per_s"),
+    }
+
+
+def _model_facts(model: ModelShape) -> Rows:
+    from dataclasses import asdict
+
+    facts = {**asdict(model), "parameters": model.params, "kv_bytes_per_token": kv_bytes_per_token(model)}
+    return [{"key": key, "value": value} for key, value in facts.items() if value not in (None, "", ())]
+
+
+def _gpu_facts(gpu: Gpu) -> Rows:
+    figures = [
+        {"figure": name, "value": f.value, "unit": f.unit, "standing": f.standing, "source": f.source}
+        for name, f in gpu.figures.items()
+    ]
+    note = {"figure": "note", "value": gpu.note, "unit": "", "standing": "", "source": ""}
+    return [*figures, note] if gpu.note else figures
+
+
+def _engine_facts(preset: presets.Preset) -> Rows:
+    rows = []
+    for path, value in _paths(preset.values, ()):
+        allowed = preset.has.get(path)
+        rows.append({"path": path, "default": value, "can_be": list(allowed) if allowed is not None else "anything"})
+    return rows
+
+
+def _paths(values: Any, path: tuple[str, ...]) -> list[tuple[str, Any]]:
+    if not isinstance(values, dict):
+        return [(".".join(path), values)]
+    return [leaf for key, below in values.items() for leaf in _paths(below, (*path, key))]
+
+
+def _question(path: Path) -> str:
+    from simkv.scenario import text
+
+    try:
+        return str(text.read_file(str(path)).values.get("question") or "")
+    except InputError:
+        return "(not a scenario)"
+
+
+def cell(key: str, value: Any) -> str:
+    """Return a value as a table shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return " | ".join(cell("", item) for item in value)
+    shower = next((show for end, show in _SHOWN.items() if key.endswith(end)), None)
+    return shower(value) if shower is not None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "vram_bytes": lambda v: units.short(v, "size"),
+    "kv_bytes_per_token": lambda v: units.short(v, "size"),
+    "bytes_per_s": lambda v: units.short(v, "rate"),
+    "_per_s": lambda v: f"{v / 1e12:.0f} TFLOP/s",
+    "parameters": lambda v: f"{v / 1e9:.1f} B",
+    "max_tokens": lambda v: f"{v:,}",
+}

@@ -1,0 +1,95 @@
+"""``simkv run``: one scenario, simulated with its baselines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from simkv.scenario.resolve import Resolved
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Change a value by its path; may be repeated.", show_default=False
+    ),
+]
+
+
+def run(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file (YAML).")],
+    assignments: SetOption = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random streams; wins over run.seed.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Result folder [default: reports/NAME].")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print summary.json to stdout and nothing else.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print each value, where it came from, and the memory budget; don't run.")
+    ] = False,
+    audit: Annotated[bool, typer.Option("--audit", help="Check the laws of INVARIANTS.md while running.")] = False,
+    step_exact: Annotated[
+        bool, typer.Option("--step-exact", help="Walk every engine step: slow, the same answer.")
+    ] = False,
+) -> None:
+    """Simulate SCENARIO and write its result folder."""
+    from simkv.scenario.resolve import resolve
+
+    values = list(assignments or ())
+    if seed is not None:
+        values.append(f"run.seed={seed}")
+    resolved = resolve(scenario, values)
+    if explain:
+        _print_explained(resolved, as_json)
+        return
+    _simulate(resolved, out, as_json, audit, step_exact)
+
+
+def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, step_exact: bool) -> None:
+    from simkv.cli.guard import INTERRUPTED
+    from simkv.cli.progress import Progress
+    from simkv.results.write import check_out, summary_text, write_result
+    from simkv.run import run_scenario
+
+    name = resolved.scenario.name
+    folder = out if out is not None else Path("reports") / name
+    check_out(folder, name)
+    with Progress() as progress:
+        result = run_scenario(
+            resolved, seed=resolved.scenario.run.seed, step_exact=step_exact, audit=audit, progress=progress
+        )
+    write_result(result, folder)
+    if as_json:
+        typer.echo(summary_text(result.summary), nl=False)
+    else:
+        from simkv.results.text import render
+
+        typer.echo(render(result, folder))
+    if result.data.interrupted:
+        typer.echo(f"interrupted: what was finished is in {folder}", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _print_explained(resolved: Resolved, as_json: bool) -> None:
+    from simkv.scenario.explain import budget_rows
+    from simkv.scenario.explain import explain as rows_of
+
+    values, budget = rows_of(resolved), budget_rows(resolved)
+    if as_json:
+        import json
+
+        answer = {
+            "scenario": resolved.scenario.name,
+            "values": [row._asdict() for row in values],
+            "memory_budget": [dict(zip(("line", "size", "note"), row, strict=True)) for row in budget],
+            "notes": [sentence for _, sentence in resolved.notes],
+        }
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    from simkv.cli.table import table
+
+    typer.echo(table(("value", "is", "from"), values))
+    if budget:
+        typer.echo("\n" + table(("memory of one GPU", "size", ""), budget, right=(1,)))
+    for _, sentence in resolved.notes:
+        typer.echo(f"\nnote: {sentence}")
