@@ -1,0 +1,160 @@
+"""One scenario simulated, with its baselines, under common random numbers."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from simkv import __version__
+from simkv.errors import InfeasibleError
+from simkv.firstorder import concurrency_formula, first_order
+from simkv.results.check import check_run
+from simkv.results.context import SummaryContext
+from simkv.results.result import RunResult
+from simkv.results.summary import summarize
+from simkv.scenario.build import system_config, workload_source
+from simkv.scenario.explain import to_yaml
+from simkv.scenario.resolve import Resolved
+from simkv.scenario.workload_schema import TraceWorkload
+from simkv.sim.config import SystemConfig
+from simkv.sim.rundata import RunData
+from simkv.sim.system import System
+
+GIB = 1 << 30
+TIB = 1 << 40
+
+Progress = Callable[[float], None]
+"""Called now and then with the share of the work that is done, 0 to 1."""
+
+
+def run_scenario(
+    resolved: Resolved,
+    *,
+    seed: int | None = None,
+    step_exact: bool = False,
+    audit: bool = False,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Simulate ``resolved`` and what it is compared with; Ctrl-C ends it early with what is finished.
+
+    ``step_exact`` walks every engine step (slow, the same answer); ``audit`` checks the laws of
+    INVARIANTS.md on the way. Raises InputError (a trace that doesn't read), InfeasibleError, and
+    LawError where an audited law doesn't hold.
+    """
+    seed = resolved.scenario.run.seed if seed is None else seed
+    config = replace(system_config(resolved), step_exact=step_exact, audit=audit)
+    names = [name for name in resolved.scenario.run.baselines if name == "no_offload" and _offloads(config)]
+    parts = 1 + len(names)
+    gc.freeze()  # what is loaded by now stays; the live requests are few and short-lived
+    gc.set_threshold(100_000, 20, 20)
+    data = simulate(config, resolved, seed, _part(progress, 0, parts))
+    baselines: dict[str, RunData] = {}
+    for number, name in enumerate(names, start=1):
+        if data.interrupted:
+            break
+        other = simulate(without_offload(config), resolved, seed, _part(progress, number, parts))
+        if other.interrupted:
+            break
+        baselines[name] = other
+    summary = summarize(data, context(resolved, config, data, seed), baselines)
+    return RunResult(
+        summary=summary,
+        data=data,
+        resolved=to_yaml(resolved),
+        name=resolved.scenario.name,
+        hash=resolved.scenario_hash,
+        baselines=baselines,
+    )
+
+
+def simulate(config: SystemConfig, resolved: Resolved, seed: int, progress: Progress | None = None) -> RunData:
+    """Run one system on the scenario's workload; raises InfeasibleError where nothing arrives."""
+    source = workload_source(resolved, seed)
+    report = None
+    if progress is not None:
+        expected = _expected_requests(resolved)
+        until = config.duration_s
+
+        def report(ended: int, now_s: float) -> None:
+            share = ended / expected if expected else now_s / until if until else 0.0
+            progress(min(1.0, share))
+
+    data = System(config, source).run(report)
+    if data.arrived == 0 and not data.interrupted:
+        raise InfeasibleError("the workload has no request within the run: nothing to simulate; lengthen run.duration")
+    if config.audit and not data.interrupted:
+        check_run(data)
+    return data
+
+
+def without_offload(config: SystemConfig) -> SystemConfig:
+    """Return the same system with VRAM alone."""
+    return replace(
+        config,
+        dram=replace(config.dram, capacity_bytes=0.0),
+        ssd=replace(config.ssd, capacity_bytes=0.0),
+        offload=replace(config.offload, write="never", prefetch="none"),
+    )
+
+
+def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) -> SummaryContext:
+    """Return what the summary must know of the scenario."""
+    s = resolved.scenario
+    cost = s.cost
+    return SummaryContext(
+        scenario=s.name,
+        scenario_hash=resolved.scenario_hash,
+        seed=seed,
+        version=__version__,
+        question=s.question or "",
+        slo=_targets(s.slo),
+        classes={name: _targets(cls.slo) for name, cls in s.classes.items()},
+        cost=_prices(cost) if cost is not None else None,
+        gpus=s.replicas.count * s.replicas.tensor_parallel,
+        dram_gib=min(config.dram.capacity_bytes, float(1 << 62)) * s.replicas.hosts / GIB,
+        ssd_tib=min(config.ssd.capacity_bytes, float(1 << 62)) * s.replicas.hosts / TIB,
+        warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
+        closed_form=first_order(resolved, config, data),
+        warnings=resolved.notes,
+        concurrency_formula=concurrency_formula(config, data),
+        max_running=config.engine.max_num_seqs * config.replicas,
+        block_bytes=config.engine.block_bytes,
+        tiers=_tiers(data),
+    )
+
+
+def _tiers(data: RunData) -> tuple[str, ...]:
+    return tuple(tier for tier in ("vram", "dram", "ssd") if data.tier_capacity_blocks[tier])
+
+
+def _offloads(config: SystemConfig) -> bool:
+    return config.dram.capacity_bytes >= config.engine.block_bytes
+
+
+def _targets(section: Any) -> dict[str, float]:
+    if section is None:
+        return {}
+    values = section if isinstance(section, dict) else section.model_dump(exclude_none=True)
+    return {name: float(value) for name, value in values.items()}
+
+
+def _prices(section: Any) -> dict[str, float | str]:
+    return {name: value for name, value in section.model_dump(exclude_none=True).items() if not hasattr(value, "year")}
+
+
+def _expected_requests(resolved: Resolved) -> int | None:
+    workload = resolved.scenario.workload
+    if not isinstance(workload, TraceWorkload):
+        return workload.requests
+    if workload.limit:
+        return workload.limit
+    with open(workload.path.path, "rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) or None
+
+
+def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda share: progress((number + share) / parts)
