@@ -132,7 +132,8 @@ def test_summary_without_slo_cost_or_lower_tier_is_null_there() -> None:
     summary: Any = summarize(make_run(100, dram_hit=0.0), make_context(tiers=("vram",)))
     assert summary["goodput_requests_per_s"] is None and summary["slo_attainment"] is None
     assert summary["cost"] is None and summary["load_wait_s"] is None and summary["p_hit"] is None
-    assert summary["utilization"]["ssd_read"] is None and summary["bytes"]["ssd_read"] is None
+    for key in ("h2d", "dram", "ssd_read"):
+        assert summary["utilization"][key] is None and summary["bytes"][key] is None
     assert summary["kv_usage"]["dram"] is None and summary["verdict"]["offload_helps"] is None
 
 

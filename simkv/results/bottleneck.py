@@ -85,7 +85,7 @@ def _busiest_link(moved: Mapping[str, float]) -> Bottleneck | None:
     name = max(moved, key=lambda key: moved[key], default=None)
     if name is None or moved[name] < _BUSY:
         return None
-    return Bottleneck(name, f"{NAMES[name]} busy {share(moved[name])} of the time")
+    return Bottleneck(name, f"{NAMES[name]} busy {share(moved[name])} of the time while requests arrive")
 
 
 def _room(data: RunData, waits: float) -> Bottleneck | None:
@@ -122,5 +122,5 @@ def _plain_busiest(busy: Mapping[str, float]) -> Bottleneck | None:
     name = max(busy, key=lambda key: busy[key], default=None)
     if name is None:
         return None
-    text = f"{NAMES[name]} busy {share(busy[name])} of the time"
+    text = f"{NAMES[name]} busy {share(busy[name])} of the time while requests arrive"
     return Bottleneck(name, text if busy[name] >= 0.5 else f"{text}; nothing is near its limit")

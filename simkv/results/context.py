@@ -45,6 +45,12 @@ class SummaryContext:
         """Whether there is a tier below VRAM."""
         return len(self.tiers) > 1
 
+    def has(self, resource: str) -> bool:
+        """Whether the scenario gives ``resource`` a meaning: links and DRAM serve lower tiers only."""
+        if resource.startswith("ssd"):
+            return "ssd" in self.tiers
+        return resource == "gpu" or self.offloads
+
     def for_baseline(self, name: str, warm_up_s: float) -> SummaryContext:
         """Return the context of the same scenario's baseline ``name`` over the same window."""
         if name == "no_offload":

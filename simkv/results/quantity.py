@@ -6,7 +6,8 @@ import math
 
 MISSING = "-"
 _TIME_UNITS = ((86400.0, "d"), (3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_COUNT_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
+_COUNT_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_PLAIN_BELOW = 1e4
 _BYTE_UNITS = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
@@ -38,7 +39,7 @@ def count(value: float | None) -> str:
     """``144793823`` to ``145 M``; whole numbers below ten thousand stay as they are."""
     if value is None:
         return MISSING
-    for unit, name in _COUNT_UNITS:
+    for unit, name in _COUNT_UNITS if abs(value) >= _PLAIN_BELOW else ():
         if abs(value) >= unit:
             return f"{digits(value / unit)} {name}"
     return f"{value:.0f}" if float(value).is_integer() else digits(value)
@@ -63,13 +64,13 @@ def share(value: float | None) -> str:
         return "0 %"
     if 0 < percent < 0.05:
         return "<0.1 %"
+    if 99.95 <= percent < 100:
+        return ">99.9 %"
     if abs(percent) < 9.95 or 99 < percent < 100:
         return f"{percent:.1f} %"
     return f"{percent:.0f} %"
 
 
 def change(ratio: float) -> str:
-    """A relative change with its sign: ``-66 %``; ``x 3.4`` once it more than doubles."""
-    if ratio > 1:
-        return f"x {digits(1 + ratio)}"
+    """A relative change with its sign: ``-66 %``."""
     return f"{100 * ratio:+.1f} %" if abs(ratio) < 0.0995 else f"{100 * ratio:+.0f} %"

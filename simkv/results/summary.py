@@ -42,8 +42,8 @@ def summarize(data: RunData, ctx: SummaryContext, baselines: Mapping[str, RunDat
     against = compared.get("no_offload")
     figures["speedup"] = {"formula": None, "measured": None, "vs_no_offload": _speedup(against)}
     figures["baselines"] = others
-    figures["verdict"] = verdict(figures, ctx, against)
     figures["warnings"] = find_warnings(data, figures, ctx, window, against)
+    figures["verdict"] = verdict(figures, ctx, against)
     return {name: figures.get(name) for name in METRICS}
 
 
@@ -157,7 +157,7 @@ def hit_rate(data: RunData) -> dict[str, float] | None:
 
 def _resources(data: RunData, ctx: SummaryContext) -> Summary:
     makespan = makespan_s(data)
-    present = {name: data.instances.get(name, 0) for name in bottleneck.RESOURCES}
+    present = {name: data.instances.get(name, 0) if ctx.has(name) else 0 for name in bottleneck.RESOURCES}
     return {
         "concurrency": {
             "formula": ctx.concurrency_formula,

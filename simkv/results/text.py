@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,9 @@ MAX_WIDTH = 100
 _LABEL = 13
 _BAR = 30
 _WARNINGS = 5
+_LINES = 6
+_UNIT_SUFFIX = re.compile(r"(_bytes)?(_per)?_s$|_bytes$")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[A-Za-z]{1,3}\b)|(?<=±) |(?<=E2E) (?=\d)")
 
 _LATENCIES = (("TTFT", "ttft_s"), ("ITL", "itl_s"), ("TPOT", "tpot_s"), ("E2E", "e2e_s"), ("queue", "queue_s"))
 _PARTS = (
@@ -82,6 +86,8 @@ def _warnings(summary: Summary, width: int) -> Iterator[str]:
 
 def _latencies(summary: Summary) -> Iterator[str]:
     plain = summary["baselines"].get("no_offload")
+    if all(summary[key] is None for _, key in _LATENCIES):
+        return
     head = f"{'Latency':<{_LABEL}}{'mean':>8}{'':11}" + "".join(f"{p:>9}" for p in ("p50", "p95", "p99", "max"))
     yield head + (f"{'no offload: mean':>18}{'p95':>9}" if plain else "")
     for label, key in _LATENCIES:
@@ -117,7 +123,7 @@ def _shares(summary: Summary, width: int) -> Iterator[str]:
     total = sum(parts.values()) if parts else 0.0
     if total > 0:
         named = [f"{label} {share(parts[key] / total)}" for label, key in _PARTS if parts[key] / total >= 0.0005]
-        yield from _labelled("Time goes to", " · ".join(named) + f"   (of {seconds(total)})", width)
+        yield from _labelled("Time goes to", " · ".join(named) + f"   (E2E {seconds(total)})", width)
 
 
 def _hit_bar(rates: Mapping[str, float]) -> str:
@@ -129,7 +135,7 @@ def _hit_bar(rates: Mapping[str, float]) -> str:
         cells += mark * (until - done)
         done = until
     cells += "░" * (_BAR - len(cells))
-    ceiling = min(round(rates["ceiling"] * _BAR), _BAR - 1)
+    ceiling = min(round(rates["ceiling"] * _BAR), _BAR - 1) if rates["ceiling"] else -1
     return cells[:ceiling] + "│" + cells[ceiling + 1 :] if ceiling >= done else cells
 
 
@@ -176,23 +182,37 @@ def _cost(summary: Summary) -> str:
 
 
 def _resources(summary: Summary) -> Iterator[str]:
-    yield f"{'Resources':<{_LABEL}}{'busy':>8}{'':{_BAR // 2 + 2}}{'moved':>12}"
-    busiest = summary["bottleneck"]
+    rows = list(_resource_rows(summary))
+    if rows:
+        yield f"{'Resources':<{_LABEL}}{'busy':>8}{'':{_BAR // 2 + 2}}{'moved':>12}"
+    yield from rows
+    yield from _room(summary)
+    yield from _running(summary)
+
+
+def _resource_rows(summary: Summary) -> Iterator[str]:
     for label, key in _RESOURCES:
-        busy = summary["utilization"][key]
-        if busy is None:
+        busy, moved = summary["utilization"][key], summary["bytes"].get(key)
+        if busy is None or not (busy or moved):
             continue
-        moved = summary["bytes"].get(key)
         row = f"  {label:<{_LABEL - 2}}{share(busy):>8}  {_bar(busy)}{data(moved) if moved is not None else '':>12}"
-        yield (row + ("  ← bottleneck" if key == busiest else "")).rstrip()
+        yield (row + _mark(summary, key)).rstrip()
+
+
+def _room(summary: Summary) -> Iterator[str]:
+    parts = []
     for label, key, _ in _SOURCES:
         usage = summary["kv_usage"][key]
         if usage is None or usage["mean"] is None:
             continue
-        row = f"  {label + ' room':<{_LABEL - 2}}{share(usage['mean']):>8}  {_bar(usage['mean'])}"
-        row += f"{'max ' + share(usage['max']):>12}" if usage["max"] is not None else ""
-        yield (row + ("  ← bottleneck" if key == busiest else "")).rstrip()
-    yield from _running(summary)
+        most = f" (max {share(usage['max'])})" if usage["max"] is not None else ""
+        parts.append(f"{label} {share(usage['mean'])}{most}{_mark(summary, key)}")
+    if parts:
+        yield f"  {'KV room':<{_LABEL - 2}}{' · '.join(parts)}"
+
+
+def _mark(summary: Summary, key: str) -> str:
+    return "  ← bottleneck" if summary["bottleneck"] == key else ""
 
 
 def _running(summary: Summary) -> Iterator[str]:
@@ -204,8 +224,7 @@ def _running(summary: Summary) -> Iterator[str]:
         text += f" · closed form {count(running['formula'])}"
     if summary["preemptions"]:
         text += f" · {summary['preemptions']:,} preemptions, {count(summary['recomputed_tokens'])} tokens recomputed"
-    mark = "  ← bottleneck" if summary["bottleneck"] == "max_num_seqs" else ""
-    yield f"  {'running':<{_LABEL - 2}}{text}{mark}"
+    yield f"  {'running':<{_LABEL - 2}}{text}{_mark(summary, 'max_num_seqs')}"
 
 
 def _bar(value: float) -> str:
@@ -227,7 +246,7 @@ def _beside(key: str, value: object, summary: Summary) -> str:
         value = value.get("value")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or key == "concurrency":
         return ""
-    label = key.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+    label = _UNIT_SUFFIX.sub("", key).replace("_", " ")
     simulated = summary.get(key)
     if isinstance(simulated, Mapping):
         simulated = simulated.get("mean")
@@ -236,6 +255,8 @@ def _beside(key: str, value: object, summary: Summary) -> str:
 
 
 def _quantity(key: str, value: float) -> str:
+    if key.endswith("_bytes_per_s"):
+        return f"{digits(value / 1e9)} GB/s"
     if key.endswith("_per_s"):
         return f"{count(value)}/s"
     if key.endswith("_s"):
@@ -245,24 +266,20 @@ def _quantity(key: str, value: float) -> str:
 
 def _where(summary: Summary, out_dir: Path | None, width: int) -> Iterator[str]:
     if out_dir is not None:
-        files = "summary.json, requests.parquet, timeseries.parquet, scenario.resolved.yaml"
+        files = "summary.json, {requests,timeseries}.parquet, scenario.resolved.yaml"
         yield from _labelled("Files", f"{out_dir}/ ({files})", width)
     run = f"simkv {summary['simkv_version']} · seed {summary['seed']} · scenario {str(summary['scenario_hash'])[:12]}"
     yield from _labelled("Run", run, width)
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
-    indent = " " * _LABEL
-    return textwrap.wrap(
-        f"{label:<{_LABEL}}{_printable(text)}", width, subsequent_indent=indent, break_on_hyphens=False
-    )
+    return _wrapped(f"{label:<{_LABEL}}{text}", width, " " * _LABEL)
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    lines = textwrap.wrap(_printable(text), width, subsequent_indent=indent, break_on_hyphens=False)
-    return lines if len(lines) <= 6 else [*lines[:5], lines[5][: width - 1] + "…"]
-
-
-def _printable(text: str) -> str:
-    """Return ``text`` without anything that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    """Return lines of ``text`` without anything that a terminal would obey; a number stays with its unit."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    kept = _BEFORE_UNIT.sub("\xa0", printable)
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False)
+    lines = [line.replace("\xa0", " ") for line in lines]
+    return lines if len(lines) <= _LINES else [*lines[: _LINES - 1], lines[_LINES - 1][: width - 1] + "…"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from simkv.results.context import SummaryContext
 from simkv.results.paired import Difference
-from simkv.results.quantity import change, seconds, share
+from simkv.results.quantity import change, digits, seconds, share
 
 MATTERS = 0.01
 """A change below one percent is no reason to buy anything."""
@@ -26,7 +26,8 @@ def verdict(
     if not judged:
         return _answer(None, "No request finished both with and without offload.")
     helps = _decide(judged)
-    return _answer(helps, f"{_opening(helps, judged)}: {_changes(judged)}.{_hits(figures, helps)}")
+    text = f"{_opening(helps, judged)}: {_changes(judged)}.{_queue(figures)}{_hits(figures)}"
+    return _answer(helps, text)
 
 
 def _answer(helps: bool | None, because: str) -> dict[str, object]:
@@ -73,11 +74,27 @@ def _change(label: str, one: Difference) -> str:
     text = f"mean {label} {seconds(one.baseline_s)} without, {seconds(one.run_s)} with"
     if one.relative is None:
         return text
+    if one.run_s > 0 and not 0.5 < one.baseline_s / one.run_s < 2:
+        times = max(one.baseline_s / one.run_s, one.run_s / one.baseline_s)
+        return f"{text} ({digits(times)} times {'less' if one.mean_s < 0 else 'more'})"
     spread = f" ± {share(one.relative_half)}" if one.relative_half is not None else ""
     return f"{text} ({change(one.relative)}{spread})"
 
 
-def _hits(figures: Mapping[str, object], helps: bool | None) -> str:
+def _queue(figures: Mapping[str, object]) -> str:
+    warnings, baselines = figures.get("warnings"), figures.get("baselines")
+    if not isinstance(warnings, list) or not isinstance(baselines, dict):
+        return ""
+    grows = any(one["code"] == "not_stationary" for one in warnings)
+    plain_grows = "not_stationary" in baselines["no_offload"]["warnings"]
+    if grows:
+        return (
+            " The queue grows without bound either way." if plain_grows else " With it the queue grows without bound."
+        )
+    return " Without it the queue grows without bound." if plain_grows else ""
+
+
+def _hits(figures: Mapping[str, object]) -> str:
     rates, baselines = figures.get("hit_rate"), figures.get("baselines")
     if not isinstance(rates, dict) or not isinstance(baselines, dict):
         return ""
