@@ -1,0 +1,137 @@
+"""The memory budget: lines that add up, refusals that help, and pools that engines logged."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from simkv.catalog import list_models, load_hardware, load_model
+from simkv.errors import InfeasibleError, InputError
+from simkv.formulas.memory import (
+    GIB,
+    activation_bytes,
+    blocks_from_engine_log,
+    kv_budget,
+    override_blocks,
+    weight_bytes_per_rank,
+)
+from simkv.hardware import Figure, Gpu
+
+LLAMA = load_model("llama-3.1-8b")
+CARD = load_hardware("rtx-4090")
+
+LOGGED = [
+    # row, model, card, ranks, utilisation, weights, sequences, batched tokens, logged GiB a rank
+    ("1", "llama-3.1-8b", "a100-sxm4-40gb", 1, 0.9, "auto", 256, 2048, 19.28),
+    ("3a", "llama-3.1-8b", "rtx-3090", 1, 0.9, "auto", 256, 20000, 3.81),
+    ("4", "llama-3.1-8b", "rtx-4090", 1, 0.9, "auto", 256, 2048, 5.055),
+    ("8", "qwen3-14b", "l40s", 2, 0.9, "auto", 1024, 8192, 20.58),
+    ("9d", "qwen3-32b", "l40s", 2, 0.9, "int4", 256, 2048, 28.604),
+    ("11", "llama-3.1-70b", "h200-sxm5-141gb", 2, 0.9, "auto", 1024, 8192, 56.042),
+    ("13d", "llama-3.1-8b", "h100-sxm5-80gb", 1, 0.9, "auto", 1024, 8192, 51.38),
+    ("13f", "qwen3-32b", "h100-sxm5-80gb", 1, 0.9, "auto", 1024, 8192, 4.45),
+    ("14b", "qwen3-235b-a22b", "h100-sxm5-80gb", 4, 0.93, "fp8", 256, 8192, 16.46),
+    ("33b", "llama-3.3-70b", "h100-sxm5-80gb", 4, 0.65, "auto", 1024, 8192, 13.145),
+]
+"""Sequences and batched tokens are the engines' defaults for the card and version where the row doesn't say."""
+
+
+@pytest.mark.parametrize("row", LOGGED, ids=lambda row: row[0])
+def test_budget_within_five_percent_of_the_engine_share(
+    row: tuple[str, str, str, int, float, str, int, int, float],
+) -> None:
+    _, model, card, ranks, share, dtype, sequences, tokens, logged = row
+    budget = kv_budget(load_model(model), load_hardware(card), ranks, share, dtype, "auto", 16, sequences, tokens)
+    error = budget.kv_bytes_per_rank / GIB - logged
+    assert abs(error) < 0.05 * share * load_hardware(card).usable_bytes / GIB
+
+
+@pytest.mark.shared
+def test_logged_rows_are_the_published_ones(shared: Path) -> None:
+    with (shared / "catalog" / "kv_capacity_logs.csv").open(encoding="utf-8") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    for name, _, _, ranks, share, _, _, _, logged in LOGGED:
+        row = rows[name]
+        assert int(row["tp"]) == ranks and float(row["util"]) == share
+        assert float(row["available_kv_gib_per_rank"] or row["implied_gib_per_rank"]) == logged
+
+
+def test_lines_add_up_to_the_pool() -> None:
+    budget = kv_budget(LLAMA, CARD, max_num_batched_tokens=2048)
+    sizes = {name: size for name, size, _ in budget.lines}
+    assert sizes["engine_share"] == int(CARD.usable_bytes * 0.9)
+    assert sizes["kv_cache"] == sizes["engine_share"] + sizes["weights"] + sizes["activations"] + sizes["context"]
+    assert 0 <= sizes["kv_cache"] - budget.kv_bytes < budget.block_bytes
+    assert budget.kv_bytes == budget.num_gpu_blocks * budget.block_bytes
+    assert budget.kv_tokens == budget.num_gpu_blocks * 16
+
+
+def test_tensor_parallel_pool_counts_all_ranks() -> None:
+    one, two = (kv_budget(load_model("qwen3-14b"), load_hardware("l40s"), ranks) for ranks in (1, 2))
+    assert two.kv_bytes == 2 * two.kv_bytes_per_rank
+    assert two.block_bytes == one.block_bytes
+    assert two.num_gpu_blocks > 2 * one.num_gpu_blocks
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_weights_shard_and_narrow(name: str) -> None:
+    model = load_model(name)
+    assert weight_bytes_per_rank(model, 1, "bf16") == pytest.approx(2 * model.params, rel=1e-6)
+    halves = weight_bytes_per_rank(model, 2, "bf16")
+    assert model.params <= halves < 1.1 * model.params
+    assert weight_bytes_per_rank(model, 1, "int4") < weight_bytes_per_rank(model, 1, "fp8") < 2 * model.params
+
+
+def test_activations_take_the_larger_of_forward_and_sampler() -> None:
+    assert activation_bytes(LLAMA, 1, 256, 2048) == 256 * LLAMA.vocab * 38
+    assert activation_bytes(LLAMA, 1, 1, 65536) == 65536 * (4 * 4096 + 3 * 14336) * 2
+
+
+def test_refusal_says_by_how_much_and_what_fits() -> None:
+    with pytest.raises(InfeasibleError, match=r"misses [\d.]+ GiB a GPU.*tensor_parallel 2.*weight_dtype fp8"):
+        kv_budget(load_model("llama-3.1-70b"), load_hardware("a100-sxm4-80gb"))
+
+
+def test_refusal_of_a_long_sequence_names_the_length_that_fits() -> None:
+    with pytest.raises(InfeasibleError, match=r"max_model_len (\d+)") as caught:
+        kv_budget(LLAMA, CARD, max_model_len=131072)
+    length = int(str(caught.value).split("max_model_len ")[1].split(",")[0])
+    kv_budget(LLAMA, CARD, max_model_len=length)
+    with pytest.raises(InfeasibleError):
+        kv_budget(LLAMA, CARD, max_model_len=length + 16)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.1, -0.5])
+def test_utilisation_outside_the_unit_interval_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="gpu_memory_utilization"):
+        kv_budget(LLAMA, CARD, gpu_memory_utilization=share)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [("INFO 08-20 GPU KV cache size: 41,408 tokens", 2588), ("num_gpu_blocks: 2588", 2588),
+     ('"num_gpu_blocks": 2588,', 2588), ("# GPU blocks: 2588, # CPU blocks: 0", 2588), ("num_gpu_blocks=2_588", 2588)],
+)  # fmt: skip
+def test_engine_log_gives_blocks(text: str, blocks: int) -> None:
+    assert blocks_from_engine_log(text, 16) == blocks
+
+
+def test_engine_log_without_a_size_is_refused() -> None:
+    with pytest.raises(InputError, match="GPU KV cache size"):
+        blocks_from_engine_log("Model loading took 14.99 GiB", 16)
+
+
+def test_override_keeps_the_estimate_visible() -> None:
+    budget = override_blocks(kv_budget(LLAMA, CARD), 2588, "engine log")
+    assert budget.num_gpu_blocks == 2588 and budget.kv_bytes == 2588 * 2 * 2**20
+    assert [line[0] for line in budget.lines][-2:] == ["kv_cache", "kv_cache_override"]
+    with pytest.raises(InputError):
+        override_blocks(budget, 1)
+
+
+def test_bigger_card_is_named_where_one_fits() -> None:
+    small: Gpu = CARD.with_figures(usable_bytes=Figure(12 * GIB, "B", "made up", "assumed"))
+    with pytest.raises(InfeasibleError, match=r"or (t4|l4|rtx-4090|a10|rtx-3090)$"):
+        kv_budget(LLAMA, small)
