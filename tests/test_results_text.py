@@ -79,7 +79,8 @@ def test_seconds_adapts_its_unit(value: float | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("shown", "text"),
     [(quantity.share(0.123), "12 %"), (quantity.share(0.0456), "4.6 %"), (quantity.share(0.0001), "<0.1 %"),
-     (quantity.share(0.999), "99.9 %"), (quantity.share(1.0), "100 %"), (quantity.share(0.9999), ">99.9 %"), (quantity.share(0.0), "0 %"),
+     (quantity.share(0.999), "99.9 %"), (quantity.share(1.0), "100 %"), (quantity.share(0.9999), ">99.9 %"),
+     (quantity.share(0.0), "0 %"),
      (quantity.count(144793823), "145 M"), (quantity.count(13.0), "13"), (quantity.count(0.4026), "0.403"),
      (quantity.data(2**30), "1.00 GiB"), (quantity.data(17), "17 B"), (quantity.change(-0.66), "-66 %"),
      (quantity.change(0.034), "+3.4 %"), (quantity.count(31000), "31.0 k"), (quantity.count(9999), "9999")],
