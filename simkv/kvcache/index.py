@@ -207,6 +207,8 @@ class PrefixIndex:
         start = node.end
         if start >= end:
             return node, 0
+        if self.merge and node.refs == 1 and not node.children and self._grow(node, spans, end, pending, resident):
+            return node, end - start
         span, offset = locate(spans, start * block_tokens)
         while node.end < end:
             key = block_key(spans, span, offset, block_tokens)
@@ -214,8 +216,7 @@ class PrefixIndex:
             child = node.children.get(key)
             if child is None:
                 added += self._append(node, key, spans, span, offset, end, pending, resident)
-                child = node.children.get(key)
-                return (child or node), added
+                return node.children[key], added
             most = min(child.blocks, end - node.end)
             common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
             blocks = common // block_tokens
@@ -246,34 +247,32 @@ class PrefixIndex:
     def _append(
         self, node: Node, key: Key, spans: Spans, span: int, offset: int, end: int, pending: int, resident: bool
     ) -> int:
-        """Add the unknown blocks up to ``end`` below pinned ``node``: a new leaf, or ``node`` grown in place."""
+        """Add the unknown blocks up to ``end`` below pinned ``node`` as a new leaf, pinned."""
         blocks = end - node.end
         self._sequence += 1
-        grows = (
-            self.merge
-            and resident
-            and node.refs == 1
-            and node.resident
-            and not node.children
-            and node.pending == pending
-            and node.parent is not None
-        )
-        if grows:
+        child = Node(node, key, spans, span, offset, blocks, end)
+        child.refs = 1
+        child.uses = 1
+        child.last_use = child.inserted = self._sequence
+        child.resident = resident
+        child.pending = pending if resident else 0
+        node.children[key] = child
+        if not resident:
+            return 0
+        self.resident_blocks += blocks
+        return blocks
+
+    def _grow(self, node: Node, spans: Spans, end: int, pending: int, resident: bool) -> bool:
+        """Grow a leaf that nobody else holds in place, where that tells the same as a new child would."""
+        if not resident or not node.resident or node.pending != pending or node.parent is None:
+            return False
+        if node.spans is not spans:
             node.span, node.offset = locate(spans, (node.end - node.blocks) * self.block_tokens)
             node.spans = spans
-            node.blocks += blocks
-            node.end = end
-        else:
-            child = Node(node, key, spans, span, offset, blocks, end)
-            child.refs = 1
-            child.uses = 1
-            child.last_use = child.inserted = self._sequence
-            child.resident = resident
-            child.pending = pending if resident else 0
-            node.children[key] = child
-        if resident:
-            self.resident_blocks += blocks
-        return blocks if resident else 0
+        self.resident_blocks += end - node.end
+        node.blocks += end - node.end
+        node.end = end
+        return True
 
     def arrived(self, node: Node, spans: Spans, transfer: int) -> None:
         """Mark what ``transfer`` brought in on the path ``spans`` to ``node`` as here."""
@@ -312,6 +311,13 @@ class PrefixIndex:
             victim = policy.victim()
             if victim is None:
                 break
+            if left < victim.blocks and taken is None and not victim.children:
+                victim.blocks -= left
+                victim.end -= left
+                self.evictions += left
+                self.resident_blocks -= left
+                self.evictable_blocks -= left
+                return blocks
             take = victim.blocks if victim.children else min(left, victim.blocks)
             if taken is not None:
                 taken.append(self.path_extent(victim, victim.end - take, victim.end))

@@ -42,7 +42,9 @@ class KVPool:
 
     def take(self, blocks: int, taken: list[Extent] | None = None) -> None:
         """Take ``blocks`` private blocks, evicting as needed; the caller checked ``available_blocks``."""
-        self.make_room(blocks, taken)
+        short = blocks - self.capacity_blocks + self.private_blocks + self.index.resident_blocks
+        if short > 0:
+            self.index.evict(short, taken)
         self.private_blocks += blocks
         self.written_blocks += blocks
 

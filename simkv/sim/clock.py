@@ -7,7 +7,7 @@ at one instant run in the order of their rank, so that no result depends on inse
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
+from heapq import heappop, heappush
 from typing import Any
 
 import simpy
@@ -22,12 +22,12 @@ SAMPLER_RANK = 1 << 30
 class Timer(Event):
     """An event that fires at a given time and hands ``payload`` to its callback."""
 
-    def __init__(self, env: simpy.Environment, payload: Any = None) -> None:
+    _value = None
+    _ok = True
+
+    def __init__(self, env: simpy.Environment, callbacks: list[Callable[[Any], None]], payload: Any = None) -> None:
         self.env = env
-        self.callbacks = []
-        self._value = None
-        self._ok = True
-        self._defused = False
+        self.callbacks = callbacks
         self.payload = payload
 
 
@@ -36,15 +36,27 @@ class Clock(simpy.Environment):
 
     def until(self, time_s: float, rank: int) -> Timer:
         """Return an event for a process to wait for: it fires at ``time_s`` (absolute, not in the past)."""
-        timer = Timer(self)
+        timer = Timer(self, [])
         heappush(self._queue, (time_s, rank, next(self._eid), timer))  # type: ignore[misc,arg-type]
         return timer
 
     def at(self, time_s: float, rank: int, call: Callable[[Any], None], payload: Any = None) -> None:
         """Run ``call(timer)`` at ``time_s``; ``timer.payload`` is ``payload``."""
-        timer = Timer(self, payload)
-        timer.callbacks.append(call)
-        heappush(self._queue, (time_s, rank, next(self._eid), timer))  # type: ignore[misc,arg-type]
+        entry = (time_s, rank, next(self._eid), Timer(self, [call], payload))
+        heappush(self._queue, entry)  # type: ignore[misc,arg-type]
+
+    def drain(self, most: int) -> bool:
+        """Process up to ``most`` events; True while there are more. (SimPy's ``step``, without its guard a step.)"""
+        queue = self._queue
+        while queue and most:
+            self._now, _, _, event = heappop(queue)
+            callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+            for callback in callbacks:
+                callback(event)
+            if not event._ok and not hasattr(event, "_defused"):
+                raise event._value  # type: ignore[misc]
+            most -= 1
+        return bool(queue)
 
     @property
     def events(self) -> int:

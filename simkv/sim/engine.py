@@ -43,7 +43,9 @@ class Engine:
         self.config = config.engine
         self.cost = config.cost
         self.step_exact = config.step_exact
+        self.overlaps = config.engine.load == "overlap"
         self.number = number
+        self._rank = ENGINE_RANK + number
         self.tiers = tiers
         self.pool = tiers.vram
         self.mover = mover
@@ -72,6 +74,7 @@ class Engine:
         """Step before which the scheduled event fires."""
         self._allocated = 0
         """Decode blocks are allocated for all steps before this one."""
+        self._begun_s = 0.0
         self._version = 0
         self._asleep = True
         self._loads_in_step = 0
@@ -98,12 +101,12 @@ class Engine:
         """Try to schedule at the next step boundary (now, when idle)."""
         if not self.scheduler.waiting:
             return
-        now = self.clock.now
+        now = self.clock._now
         if self._asleep:
             self._asleep = False
             self._fire_at(now)
             return
-        if self.chunks or self._loads_in_step or self._target <= self.step + 1 or not self.batch.size:
+        if self.chunks or self._target <= self.step + 1 or not self.batch.size:
             return
         if len(self.running) >= self.config.max_num_seqs:
             return
@@ -117,7 +120,7 @@ class Engine:
         """Allocate the decode blocks of every step that has begun by now."""
         if self._asleep or not self.batch.size or self._allocated >= self._target:
             return
-        begun = steps_to_reach(self._anchor_s, self._first_s, self._growth_s, self.clock.now)
+        begun = steps_to_reach(self._anchor_s, self._first_s, self._growth_s, self.clock._now)
         self._allocate_to(min(self._anchor_step + begun, self._target))
 
     def replan(self) -> None:
@@ -140,12 +143,12 @@ class Engine:
 
     def _fire_at(self, time_s: float) -> None:
         self._version += 1
-        self.clock.at(time_s, ENGINE_RANK + self.number, self._on_boundary, self._version)
+        self.clock.at(time_s, self._rank, self._on_boundary, self._version)
 
     def _on_boundary(self, timer: Timer) -> None:
         if timer.payload != self._version:
             return
-        now = self.clock.now
+        now = self.clock._now
         changed = self._complete(now)
         changed |= self.scheduler.schedule(now)
         if self.prefetcher is not None:
@@ -157,8 +160,12 @@ class Engine:
         steps = self._target - self.step if self.batch.size or self.chunks else 0
         if steps <= 0:
             return False
-        self._book(steps)
-        self._allocate_to(self._target)
+        self.macro_steps += 1
+        size = self.batch.size
+        if size:
+            first_s = self._first_s + self._growth_s * (self.step - self._anchor_step)
+            self.recorder.step_row((self._begun_s, first_s, self._growth_s, steps, size))
+            self._allocate_to(self._target)
         self.step = self._target
         changed = False
         if self.chunks:
@@ -168,14 +175,6 @@ class Engine:
             self._finish(live, now)
             changed = True
         return changed
-
-    def _book(self, steps: int) -> None:
-        offset = self.step - self._anchor_step
-        first_s = self._first_s + self._growth_s * offset
-        start_s = self._boundary(self.step)
-        self.macro_steps += 1
-        if self.batch.size:
-            self.recorder.steps.append((start_s, first_s, self._growth_s, steps, self.batch.size))
 
     def _complete_chunks(self, now: float) -> None:
         chunks, self.chunks = self.chunks, []
@@ -288,6 +287,7 @@ class Engine:
     def _begin(self, now: float, changed: bool) -> None:
         chunks = self.chunks
         gauge = self.gauge
+        self._begun_s = now
         if not chunks and not self.batch.size:
             if gauge.busy:
                 gauge.update(now)
@@ -304,8 +304,7 @@ class Engine:
             return
         batch, step = self.batch, self.step
         if changed or not self._anchored or step >= self._valid_to:
-            first, growth, valid = self.cost.decode(batch.size, batch.context_tokens(step))
-            self._anchor(now, first, growth, valid)
+            self._anchor(now, *self.cost.decode(batch.size, batch.context_tokens(step)))
         most = min(batch.next_end(), self._valid_to) - step
         if self.step_exact or self.scheduler.retry_next_step:
             most = 1
@@ -319,14 +318,13 @@ class Engine:
     def _begin_mixed(self, now: float) -> None:
         batch = self.batch
         work = [(chunk.tokens, chunk.live.tokens) for chunk in self.chunks]
-        sampled = batch.size + sum(chunk.tokens + chunk.live.tokens == chunk.live.target for chunk in self.chunks)
+        sampled = batch.size + len(work) - (self.partial is not None)
         context = batch.context_tokens(self.step) if batch.size else 0
         compute_s = self.cost.mixed(batch.size, context, work, sampled)
         self._target = self.step + 1
         self._anchor(now, compute_s, 0.0, 1)
-        loads = [chunk for chunk in self.chunks if chunk.load_end]
-        if loads:
-            self._begin_overlapped(now, compute_s, loads)
+        if self.overlaps and any(chunk.load_end for chunk in self.chunks):
+            self._begin_overlapped(now, compute_s, [chunk for chunk in self.chunks if chunk.load_end])
         else:
             self._fire_at(self._boundary(self._target))
 
@@ -340,12 +338,12 @@ class Engine:
             self._loads_in_step -= 1
             if self._loads_in_step:
                 return
-            end_s = max(now + compute_s + alone_s / layers, self.clock.now + compute_s / layers)
+            end_s = max(now + compute_s + alone_s / layers, self.clock._now + compute_s / layers)
             for chunk in loads:
                 chunk.live.parts[LOAD_DRAM] += end_s - now - compute_s
                 chunk.live.since_s += end_s - now - compute_s
             self._anchor(now, end_s - now, 0.0, 1)
-            self._fire_at(max(self._boundary(self._target), self.clock.now))
+            self._fire_at(max(self._boundary(self._target), self.clock._now))
 
         for chunk in loads:
             spans = chunk.live.request.spans
@@ -365,21 +363,19 @@ class Engine:
 
     def _allocate_to(self, step: int) -> None:
         if step > self._allocated:
-            if self.batch.size:
-                need = self.batch.blocks_needed(self._allocated, step - self._allocated)
-                if need:
-                    self.pool.take(need)
+            need = self.batch.blocks_needed(self._allocated, step - self._allocated)
+            if need:
+                self.pool.take(need)
             self._allocated = step
 
     def allocate_step(self, need: int) -> None:
         """Take the decode blocks of the step that is about to begin (the scheduler made sure of them)."""
-        self.take(need)
+        if need:
+            self.take(need)
         self._allocated = self.step + 1
 
     def take(self, blocks: int) -> None:
         """Take private blocks now; what that evicts goes down a tier where the policy says so."""
-        if not blocks:
-            return
         if self.mover.spills:
             taken: list = []  # type: ignore[type-arg]
             self.pool.take(blocks, taken)
@@ -399,7 +395,7 @@ class Engine:
 
     def resume(self, live: Live) -> None:
         """Put a held request back into its place in the queue."""
-        now = self.clock.now
+        now = self.clock._now
         live.enter(PREEMPTED if live.preemptions else QUEUE, now)
         self.gauge.update(now)
         self.gauge.held -= 1

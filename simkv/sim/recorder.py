@@ -57,3 +57,11 @@ class Recorder:
         self.steps = Columns(STEP_COLUMNS)
         self.gaps = Columns({"end_s": "f8", "gap_s": "f8"})
         self.samples = Columns(dict.fromkeys(TIMESERIES_COLUMNS, "f8"))
+        self.step_row = self.steps.rows.append
+        """Adds a row of ``steps`` without a look at the buffer; requests see to that."""
+
+    def request(self, row: tuple[Any, ...]) -> None:
+        """Add the row of a request that ended."""
+        self.requests.append(row)
+        if len(self.steps.rows) >= FLUSH_ROWS:
+            self.steps.flush()

@@ -11,7 +11,7 @@ from simkv.sim.clock import SAMPLER_RANK, Timer
 if TYPE_CHECKING:
     from simkv.sim.system import System
 
-MOST_SAMPLES = 2048
+MOST_SAMPLES = 1024
 FIRST_INTERVAL_S = 0.25
 
 

@@ -98,7 +98,7 @@ class Scheduler:
         while True:
             budget = engine.config.max_num_batched_tokens - batch.size
             decode_need = batch.phases[engine.step % batch.block_tokens] if batch.size else 0
-            chunk, chunk_need = self._partial_chunk(budget)
+            chunk, chunk_need = self._partial_chunk(budget) if engine.partial is not None else (0, 0)
             if decode_need + chunk_need <= pool.available_blocks:
                 break
             self._preempt_one(now)
@@ -106,16 +106,18 @@ class Scheduler:
         engine.allocate_step(decode_need)
         partial = engine.partial
         if partial is not None and chunk:
-            engine.take(chunk_need)
-            partial.blocks_held += chunk_need
+            if chunk_need:
+                engine.take(chunk_need)
+                partial.blocks_held += chunk_need
             self._add_chunk(partial, Chunk(partial, chunk))
             budget -= chunk
         return preempted, budget
 
     def _partial_chunk(self, budget: int) -> tuple[int, int]:
         partial = self.engine.partial
-        if partial is None or budget <= 0:
+        if budget <= 0:
             return 0, 0
+        assert partial is not None
         chunk = min(partial.target - partial.tokens, budget)
         assert partial.handle is not None
         held = partial.handle.end + partial.blocks_held
@@ -134,7 +136,8 @@ class Scheduler:
         engine = self.engine
         engine.chunks.append(chunk)
         engine.partial = live if live.tokens + chunk.tokens < live.target else None
-        live.recomputed += max(0, min(live.tokens + chunk.tokens, live.computed_once) - live.tokens)
+        if live.computed_once:
+            live.recomputed += max(0, min(live.tokens + chunk.tokens, live.computed_once) - live.tokens)
 
     # ---- admission
 
@@ -188,9 +191,9 @@ class Scheduler:
             need = max(need, self._blocks(live.target) - match.end)
         if need > room:
             return -1
+        self._note_hits(live, match.end, hit_end)
         live.handle = pool.index.pin(match)
         live.tokens = match.end * engine.config.block_tokens
-        self._note_hits(live, match.end, hit_end)
         if not loads:
             return self._start(live, now, budget, 0, 0)
         if overlap:
@@ -210,8 +213,9 @@ class Scheduler:
         if max(check, need) > pool.available_blocks:
             return -1
         heappop(self.waiting)
-        engine.take(need)
-        live.blocks_held += need
+        if need:
+            engine.take(need)
+            live.blocks_held += need
         self._places += 1
         live.place = self._places
         engine.admitted(live, now)
@@ -250,6 +254,9 @@ class Scheduler:
             return
         block_tokens = self.engine.config.block_tokens
         loads = hit_end - vram_end
+        if not loads and not live.from_dram:
+            live.hit_vram = vram_end * block_tokens
+            return
         ssd = min(live.from_ssd, hit_end)
         fetched = min(live.from_dram, vram_end)
         dram = loads + fetched - min(ssd, loads + fetched)

@@ -71,24 +71,22 @@ class System:
         clock.process(self._arrivals())
         self.sampler.start()
         try:
-            if progress is None:
-                clock.run()
-            else:
-                self._run_with(progress)
+            while self._drain():
+                if progress is not None:
+                    progress(self.finished + self.rejected, clock.now)
         except KeyboardInterrupt:
             interrupted = True
         if self.audit is not None and not interrupted:
             self.audit.finish()
         return self._collect(interrupted, perf_counter() - begun)
 
-    def _run_with(self, progress: Progress) -> None:
-        step, queue = self.clock.step, self.clock._queue
-        while queue:
-            for _ in range(20_000):
-                if not queue:
-                    break
-                step()
-            progress(self.finished + self.rejected, self.clock.now)
+    def _drain(self) -> bool:
+        """Process a stretch of events; True while there are more."""
+        if self.audit is None:
+            return self.clock.drain(20_000)
+        more = self.clock.drain(1)
+        self.audit.after_event()
+        return more
 
     def _arrivals(self) -> Generator[Timer, None, None]:
         """The SimPy process of the open arrivals."""
@@ -144,7 +142,7 @@ class System:
     def _record(self, live: Live, replica: int, rejected: bool) -> None:
         request = live.request
         nan = float("nan")
-        self.recorder.requests.append(
+        self.recorder.request(
             (
                 request.id,
                 request.session,
