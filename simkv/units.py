@@ -97,9 +97,12 @@ class QuantityError(InputError):
 
 def shown(value: object) -> str:
     """Return ``value`` as an error message shows it: texts in quotes, anything long cut short."""
-    text = f'"{value}"' if isinstance(value, str) else "null" if value is None else repr(value)
-    if isinstance(value, bool):
-        text = text.lower()
+    if isinstance(value, str):
+        text = f'"{value}"'
+    elif value is None or isinstance(value, bool):
+        text = {None: "null", True: "true", False: "false"}[value]
+    else:
+        text = _digits(value) if isinstance(value, int) else repr(value)
     text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
@@ -198,7 +201,8 @@ def exact(value: float, dimension: DimensionName) -> str:
     texts = []
     for unit in dim.written:
         number = _trim(float(Fraction(value) / dim.units[unit]), dim.integer)
-        if parse(f"{number}{unit}", dimension) == value:
+        scaled = Fraction(number) * dim.units[unit]
+        if (round(scaled) if dim.integer else float(scaled)) == value:
             texts.append((len(number) + (unit != dim.base), dim.written.index(unit), number + _unit_text(dim, unit)))
     if not texts:
         return _digits(value) + _unit_text(dim, dim.base)

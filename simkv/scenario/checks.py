@@ -57,7 +57,7 @@ def _classes(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("workload", "mix"), f"the shares sum to {sum(mix.values()):g}", "they must sum to 1")
     if s.engine.scheduling == "fcfs":
         for name in s.classes:
-            if given(("classes", name, "priority")):
+            if s.classes[name].priority != 0:
                 mend = 'write "engine: {scheduling: priority}", or leave the priority out'
                 yield Fault(("classes", name, "priority"), "does nothing under fcfs", mend)
 
@@ -101,13 +101,17 @@ _REAL_ONLY: tuple[Path, ...] = (
 )  # fmt: skip
 
 
-def _abstract(s: Scenario, given: Given) -> Iterator[Fault]:
-    abstract_model = isinstance(s.model, InlineModel)
+def idle_paths(s: Scenario) -> tuple[Path, ...]:
+    """Return the keys that mean nothing in this scenario: on inline hardware, what describes real hardware."""
     if not isinstance(s.hardware, InlineHardware):
-        if abstract_model:
-            mend = "give hardware inline too, like {step_time: 20ms, kv_tokens: 100000}, or a catalogue model"
-            yield Fault(("model",), "a model without weights can't run on real hardware", mend)
-        return
-    for path in (*_REAL_ONLY, *((("engine", "kv_dtype"),) if abstract_model else ())):
+        return ()
+    return (*_REAL_ONLY, ("engine", "kv_dtype")) if isinstance(s.model, InlineModel) else _REAL_ONLY
+
+
+def _abstract(s: Scenario, given: Given) -> Iterator[Fault]:
+    if isinstance(s.model, InlineModel) and not isinstance(s.hardware, InlineHardware):
+        mend = "give hardware inline too, like {step_time: 20ms, kv_tokens: 100000}, or a catalogue model"
+        yield Fault(("model",), "a model without weights can't run on real hardware", mend)
+    for path in idle_paths(s):
         if given(path):
             yield Fault(path, "does nothing on inline hardware", "leave it out")

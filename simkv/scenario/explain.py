@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from simkv import units
 from simkv.scenario.base import Section
+from simkv.scenario.checks import idle_paths
 from simkv.scenario.leaves import items, leaves, written
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.text import Path, scalar
@@ -49,7 +50,7 @@ def _yaml_section(section: Section | dict[str, Any], path: Path, resolved: Resol
     indent = "  " * len(path)
     for key, value, quantity in items(section):
         here = (*path, key)
-        if value is None or value == {}:
+        if value is None or value == {} or here in idle_paths(resolved.scenario):
             continue
         if isinstance(value, Section | dict) and items(value):
             yield f"{indent}{_key(key)}:\n"

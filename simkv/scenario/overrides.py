@@ -67,4 +67,7 @@ def _put(values: dict[str, Any], path: text.Path, value: Any) -> None:
         if not isinstance(below, dict):
             below = values[key] = {}
         values = below
-    values[path[-1]] = value
+    if value is None and path[-1] in values:
+        del values[path[-1]]
+    else:
+        values[path[-1]] = value
