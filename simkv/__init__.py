@@ -13,8 +13,9 @@ Floor by floor; nothing imports upward:
 - ``kvcache/`` prefix index, pools, eviction policies, reference replay; no clock
 - ``sim/`` clock, links, storage, mover, scheduler, engine, router, recorder; the only user of SimPy
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
-- ``results/`` metrics, warnings, verdict, the result folder; ``run`` one scenario with its baselines
-- ``cli/`` the commands, one file each
+- ``results/`` metrics, warnings, verdict, the result folder; ``firstorder`` the closed
+  forms beside it; ``run`` one scenario with its baselines
+- ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)
 
 Inside, everything is SI: integer bytes, tokens and blocks, float seconds; names carry the unit.
 """

@@ -31,6 +31,10 @@ class InfeasibleError(SimkvError):
     exit_code = 3
 
 
+class LawError(SimkvError):
+    """A law of INVARIANTS.md doesn't hold in a run: a fault of simkv's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong: where, what, and the mend.

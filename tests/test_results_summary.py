@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simkv.results.check import LawError, check_run, violations
+from simkv.errors import LawError
+from simkv.results.check import check_run, violations
 from simkv.results.columns import REQUEST_FIELDS, TIMESERIES_FIELDS
 from simkv.results.metrics import METRICS
 from simkv.results.reference import reference

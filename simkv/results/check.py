@@ -9,17 +9,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from simkv.errors import SimkvError
+from simkv.errors import LawError
 from simkv.results.summary import PARTS, TIERS, hit_rate
 from simkv.results.window import Rows, column, e2e_s
 from simkv.sim.rundata import REQUEST_COLUMNS, RunData
 
 RELATIVE = 1e-9
 _SHOWN = 3
-
-
-class LawError(SimkvError):
-    """A law was broken: an error of ours, never of the user's input."""
 
 
 def check_run(data: RunData) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simkv.errors import SimkvError
-from simkv.sim.clock import SAMPLER_RANK, Timer
+from simkv.errors import LawError
+from simkv.kvcache.pool import KVPool
 
 if TYPE_CHECKING:
     from simkv.sim.fabric import Lane
     from simkv.sim.system import System
 
-
-class LawBroken(SimkvError):
-    """A law of the model doesn't hold: a fault of simkv's."""
+RELATIVE = 1e-9
 
 
 class Audit:
-    """Looks at every pool and lane after every so many events, and at all requests in the end."""
+    """Looks at the clock after every event, at every pool and lane now and then, at all requests in the end."""
 
     def __init__(self, system: System, every: int = 64) -> None:
         self.system = system
@@ -25,13 +23,17 @@ class Audit:
         self.checks = 0
         self._seen = 0
         self._last_s = 0.0
+        self._present = 0
+        self._present_time_s = 0.0
 
     def after_event(self) -> None:
-        """Look at the clock after every event, at everything else now and then."""
+        """Book Little's integral and check what holds between any two events."""
         now = self.system.clock.now
         if now < self._last_s:
-            self._broken("clock", "time", f"went back from {self._last_s} s")
+            self._broken("L8", "clock", f"went back from {self._last_s} s")
+        self._present_time_s += self._present * (now - self._last_s)
         self._last_s = now
+        self._present = self._live()
         self._seen += 1
         if self._seen % self.every == 0:
             self.check()
@@ -52,47 +54,44 @@ class Audit:
                 self._pool(f"host {number} SSD", host.ssd)
             self._lane(f"host {number} ssd_read", host.ssd_read)
             self._lane(f"host {number} ssd_write", host.ssd_write)
-        live = sum(
-            len(engine.running) + len(engine.scheduler.waiting) + engine.gauge.held for engine in system.engines
-        )
+        live = self._live()
         if system.arrived != system.finished + system.rejected + live:
-            self._broken("requests", "system", f"{system.arrived} in, {system.finished} out, {live} live")
-
-    def _pool(self, name: str, pool: object) -> None:
-        try:
-            pool.check_integrity()  # type: ignore[attr-defined]
-        except AssertionError as error:
-            self._broken("blocks", name, str(error))
-
-    def _lane(self, name: str, lane: Lane) -> None:
-        if lane.submitted_bytes != lane.delivered_bytes + lane.in_flight_bytes():
-            self._broken("bytes", name, f"{lane.submitted_bytes} in, {lane.delivered_bytes} out")
-
-    def _private(self, number: int) -> None:
-        """Blocks that requests hold add up to what the pool says is private."""
-        engine = self.system.engines[number]
-        held = 0
-        for live in engine.running:
-            if live.step0 < 0:
-                held += live.blocks_held
-            else:
-                assert live.handle is not None
-                tokens = live.context(max(engine._allocated, live.step0))
-                held += -(-tokens // engine.config.block_tokens) - live.handle.end
-        loading = engine.pool.private_blocks - held
-        if loading < 0 or (loading and not engine.gauge.held):
-            self._broken("blocks", f"replica {number}", f"{engine.pool.private_blocks} private, requests hold {held}")
+            self._broken("L1", "requests", f"{system.arrived} in, {system.finished} finished, {live} live")
 
     def finish(self) -> None:
         """Check what must hold once everything has ended."""
         self.check()
         system = self.system
         for number, engine in enumerate(system.engines):
-            if engine.pool.private_blocks or engine.running or engine.scheduler.waiting or engine.gauge.held:
-                self._broken("requests", f"replica {number}", "the run ended with requests in it")
+            if engine.pool.private_blocks or self._live():
+                self._broken("L4", f"replica {number}", "the run ended with requests in it")
+        sojourn_s = system.recorder.sojourn_s
+        if abs(self._present_time_s - sojourn_s) > RELATIVE * max(1.0, sojourn_s):
+            self._broken("L10", "Little", f"requests present {self._present_time_s} s, their sojourns {sojourn_s} s")
+
+    def _live(self) -> int:
+        """Requests in the system, counted where they are (not from the records)."""
+        return sum(
+            len(engine.running) + len(engine.scheduler.waiting) + engine.gauge.held for engine in self.system.engines
+        )
+
+    def _pool(self, name: str, pool: KVPool) -> None:
+        try:
+            pool.check_integrity()
+        except AssertionError as error:
+            self._broken("L3", name, str(error))
+
+    def _lane(self, name: str, lane: Lane) -> None:
+        if lane.submitted_bytes != lane.delivered_bytes + lane.in_flight_bytes():
+            self._broken("L6", name, f"{lane.submitted_bytes} bytes in, {lane.delivered_bytes} out")
+
+    def _private(self, number: int) -> None:
+        """Blocks that requests hold add up to what the pool says is private."""
+        engine = self.system.engines[number]
+        held = sum(engine.blocks_of(live) for live in engine.running)
+        loading = engine.pool.private_blocks - held
+        if loading < 0 or (loading and not engine.gauge.held):
+            self._broken("L3", f"replica {number}", f"{engine.pool.private_blocks} private, requests hold {held}")
 
     def _broken(self, law: str, thing: str, what: str) -> None:
-        raise LawBroken(f"law of {law} broken at {self.system.clock.now:.9g} s, {thing}: {what}")
-
-
-__all__ = ["SAMPLER_RANK", "Audit", "LawBroken", "Timer"]
+        raise LawError(f"law {law} broken at {self.system.clock.now:.9g} s, {thing}: {what}")

@@ -37,13 +37,13 @@ class Clock(simpy.Environment):
     def until(self, time_s: float, rank: int) -> Timer:
         """Return an event for a process to wait for: it fires at ``time_s`` (absolute, not in the past)."""
         timer = Timer(self, [])
-        heappush(self._queue, (time_s, rank, next(self._eid), timer))  # type: ignore[misc,arg-type]
+        heappush(self._queue, (time_s, rank, next(self._eid), timer))  # type: ignore[misc]
         return timer
 
     def at(self, time_s: float, rank: int, call: Callable[[Any], None], payload: Any = None) -> None:
         """Run ``call(timer)`` at ``time_s``; ``timer.payload`` is ``payload``."""
         entry = (time_s, rank, next(self._eid), Timer(self, [call], payload))
-        heappush(self._queue, entry)  # type: ignore[misc,arg-type]
+        heappush(self._queue, entry)  # type: ignore[misc]
 
     def drain(self, most: int) -> bool:
         """Process up to ``most`` events; True while there are more. (SimPy's ``step``, without its guard a step.)"""
@@ -54,7 +54,7 @@ class Clock(simpy.Environment):
             for callback in callbacks:
                 callback(event)
             if not event._ok and not hasattr(event, "_defused"):
-                raise event._value  # type: ignore[misc]
+                raise event._value
             most -= 1
         return bool(queue)
 

@@ -133,6 +133,14 @@ class Engine:
             self._target = target
             self._fire_at(self._boundary(target))
 
+    def blocks_of(self, live: Live) -> int:
+        """Private blocks that a running request holds now."""
+        if live.step0 < 0:
+            return live.blocks_held
+        assert live.handle is not None
+        tokens = live.context(max(self._allocated, live.step0))
+        return -(-tokens // self.config.block_tokens) - live.handle.end
+
     @property
     def pending_tokens(self) -> int:
         """Prompt tokens ahead of a newcomer that are not computed yet."""

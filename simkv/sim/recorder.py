@@ -57,11 +57,13 @@ class Recorder:
         self.steps = Columns(STEP_COLUMNS)
         self.gaps = Columns({"end_s": "f8", "gap_s": "f8"})
         self.samples = Columns(dict.fromkeys(TIMESERIES_COLUMNS, "f8"))
+        self.sojourn_s = 0.0
         self.step_row = self.steps.rows.append
         """Adds a row of ``steps`` without a look at the buffer; requests see to that."""
 
-    def request(self, row: tuple[Any, ...]) -> None:
-        """Add the row of a request that ended."""
+    def request(self, row: tuple[Any, ...], sojourn_s: float) -> None:
+        """Add the row of a request that ended after ``sojourn_s`` in the system."""
         self.requests.append(row)
+        self.sojourn_s += sojourn_s
         if len(self.steps.rows) >= FLUSH_ROWS:
             self.steps.flush()

@@ -169,7 +169,8 @@ class System:
                 live.parts[5],
                 live.parts[6],
                 live.ceiling,
-            )
+            ),
+            self.clock.now - request.arrival_s,
         )
 
     # ---- collecting
