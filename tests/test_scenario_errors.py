@@ -155,6 +155,11 @@ def test_wrong_key_is_told_with_line_value_and_mend(extra: str, message: str) ->
             "s.yaml:4: workload: nothing ends this workload; give workload.requests or run.duration",
         ),
         (
+            "{kind: sessions, arrival: {process: poisson, rate: 1 req/s}, turns: {dist: geometric, mean: 1Mi}, "
+            "requests: 1, prompt_tokens: 5, output_tokens: 5}",
+            's.yaml:4: workload.turns.mean = "1Mi": too many turns; the most is 10000',
+        ),
+        (
             "{kind: plain, arrival: {process: all_at_once}, prompt_tokens: 5, output_tokens: 5}",
             "s.yaml:4: workload: nothing ends this workload; give workload.requests",
         ),

@@ -59,7 +59,7 @@ def describe(name: str) -> Rows:
     from simkv.scenario.problems import nearest
 
     known = [*catalog.list_models(), *catalog.list_hardware(), *presets.NAMES]
-    raise InputError(Problem("is in no catalogue", nearest(name, known), value=f'"{name}"'))
+    raise InputError(Problem(f"{units.shown(name)} is in no catalogue", nearest(name, known)))
 
 
 def _model_row(model: ModelShape) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class Fault(NamedTuple):
 
 def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything that doesn't go together."""
-    for check in (_bounds, _classes, _slo, _pool, _policies, _replicas, _abstract):
+    for check in (_bounds, _turns, _classes, _slo, _pool, _policies, _replicas, _abstract):
         yield from check(scenario, given)
 
 
@@ -39,6 +39,22 @@ def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
     if load.requests is None and (s.run.duration is None or endless_at_once):
         mend = "give workload.requests" + ("" if endless_at_once else " or run.duration")
         yield Fault(("workload",), "nothing ends this workload", mend)
+
+
+MOST_TURNS = 10_000
+
+
+def _turns(s: Scenario, given: Given) -> Iterator[Fault]:
+    """Hold a session to a length that somebody could mean: a session is planned whole when it starts."""
+    turns = getattr(s.workload, "turns", None)
+    keys = ("value", "high", "mean", "median", "max")
+    parameters = [(("workload", "turns", key), getattr(turns, key, None)) for key in keys]
+    if isinstance(turns, int):
+        parameters = [(("workload", "turns"), turns)]
+    parameters += [(("workload", "turns", "values"), max(getattr(turns, "values", None) or (0,)))]
+    for path, number in parameters:
+        if number is not None and number > MOST_TURNS:
+            yield Fault(path, "too many turns", f"the most is {MOST_TURNS}")
 
 
 def _classes(s: Scenario, given: Given) -> Iterator[Fault]:

@@ -200,7 +200,7 @@ def content_digest(ref: FileRef) -> str:
             return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(Problem(f"can't be read: {reason}", "see workload.path", value=ref.given)) from None
+        raise InputError(Problem(f"can't be read: {reason}", "see the paths of the workload", ref.given)) from None
 
 
 def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str, str]]:
