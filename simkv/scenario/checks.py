@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
@@ -48,7 +48,7 @@ def _turns(s: Scenario, given: Given) -> Iterator[Fault]:
     """Hold a session to a length that somebody could mean: a session is planned whole when it starts."""
     turns = getattr(s.workload, "turns", None)
     keys = ("value", "high", "mean", "median", "max")
-    parameters = [(("workload", "turns", key), getattr(turns, key, None)) for key in keys]
+    parameters: list[tuple[Path, Any]] = [(("workload", "turns", key), getattr(turns, key, None)) for key in keys]
     if isinstance(turns, int):
         parameters = [(("workload", "turns"), turns)]
     parameters += [(("workload", "turns", "values"), max(getattr(turns, "values", None) or (0,)))]
