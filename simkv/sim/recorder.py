@@ -1,7 +1,8 @@
-"""Column buffers for what a run leaves behind; numpy only where a buffer is flushed."""
+"""Column buffers for what a run leaves behind; numpy only where it is over."""
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,18 @@ from numpy.typing import NDArray
 
 from simkv.sim.rundata import REQUEST_COLUMNS, STEP_COLUMNS, TIMESERIES_COLUMNS
 
-FLUSH_ROWS = 8192
+FLUSH_ROWS = 4096
+
+_CODES = {"i8": "q", "i4": "i", "i2": "h", "f8": "d", "?": "b"}
 
 
 class Columns:
-    """Rows appended as tuples, kept as typed numpy columns."""
+    """Rows appended as tuples, kept as typed columns that grow in place."""
 
     def __init__(self, dtypes: dict[str, str]) -> None:
         self.dtypes = dtypes
         self.rows: list[tuple[Any, ...]] = []
-        self._chunks: list[list[NDArray[np.generic]]] = []
+        self._columns: list[array[Any]] = [array(_CODES[kind]) for kind in dtypes.values()]
 
     def append(self, row: tuple[Any, ...]) -> None:
         """Add one row."""
@@ -28,25 +31,17 @@ class Columns:
             self.flush()
 
     def flush(self) -> None:
-        """Turn the buffered rows into arrays."""
-        if not self.rows:
-            return
-        columns = zip(*self.rows, strict=True)
-        kinds = self.dtypes.values()
-        self._chunks.append([np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)])
-        self.rows.clear()
+        """Move the buffered rows into the columns."""
+        if self.rows:
+            for column, values in zip(self._columns, zip(*self.rows, strict=True), strict=True):
+                column.extend(values)
+            self.rows.clear()
 
     def finish(self) -> dict[str, NDArray[np.generic]]:
-        """Return whole columns; the buffers are empty afterwards."""
+        """Return the columns as arrays over the same memory; nothing may be appended afterwards."""
         self.flush()
-        chunks, self._chunks = self._chunks, []
-        out: dict[str, NDArray[np.generic]] = {}
-        for index, (name, kind) in enumerate(self.dtypes.items()):
-            parts = [chunk[index] for chunk in chunks]
-            out[name] = np.concatenate(parts) if parts else np.empty(0, dtype=kind)
-            for chunk in chunks:
-                chunk[index] = np.empty(0)
-        return out
+        named = zip(self.dtypes.items(), self._columns, strict=True)
+        return {name: np.frombuffer(column, dtype=kind) for (name, kind), column in named}
 
 
 class Recorder:
