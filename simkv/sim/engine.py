@@ -354,8 +354,9 @@ class Engine:
             self._fire_at(max(self._boundary(self._target), self.clock._now))
 
         for chunk in loads:
-            spans = chunk.live.request.spans
-            nbytes, descriptors = self.mover.load(spans, chunk.load_start, chunk.load_end, through)
+            assert chunk.source is not None
+            spans, start, end = chunk.live.request.spans, chunk.load_start, chunk.load_end
+            nbytes, descriptors = self.mover.load(spans, start, end, chunk.source, through)
             alone_s += self.tiers.h2d.service_s(nbytes, descriptors)
 
     def _anchor(self, now: float, first_s: float, growth_s: float, valid: int) -> None:

@@ -57,18 +57,28 @@ class Mover:
 
     # ---- up
 
+    def keep(self, spans: Spans, start: int, end: int, known: Match | None = None) -> Node:
+        """Hold blocks ``start .. end-1`` of ``spans`` in DRAM for a :meth:`load`; they must be resident there.
+
+        Comes before anything that may evict from DRAM (making room in VRAM does, where evictions go down).
+        """
+        dram = self.tiers.dram
+        assert dram is not None
+        source = dram.index.pin(known or dram.index.match(spans, end, start))
+        assert source.end == end, "a load of what is not there"
+        return source
+
     def load(
-        self, spans: Spans, start: int, end: int, done: Done, priority: int = DEMAND, known: Match | None = None
+        self, spans: Spans, start: int, end: int, source: Node, done: Done, priority: int = DEMAND
     ) -> tuple[int, int]:
         """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where the caller has room for them.
 
-        Returns ``(bytes, descriptors)``. They must be resident in DRAM; they are held there till done.
+        ``source`` holds them in DRAM (:meth:`keep`) and is released when they are through. Returns
+        ``(bytes, descriptors)``.
         """
         tiers = self.tiers
         assert tiers.dram is not None
         pool = tiers.dram
-        source = pool.index.pin(known or pool.index.match(spans, end, start))
-        assert source.end == end, "a load of what is not there"
 
         def through() -> None:
             pool.index.unpin(source)
@@ -120,7 +130,8 @@ class Mover:
             self.ledger.close(transfer)
             self.wake()
 
-        self.load(spans, end - blocks, end, through, LOOK_AHEAD)
+        start = end - blocks
+        self.load(spans, start, end, self.keep(spans, start, end), through, LOOK_AHEAD)
         self.prefetched_blocks += blocks
         return transfer
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simkv.kvcache.index import Match
+from simkv.kvcache.index import Match, Node
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.tiers import LowerHit
@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 class Chunk:
     """Part of a prompt that one step computes, after an optional load from DRAM under the same step."""
 
-    __slots__ = ("live", "load_end", "load_start", "tokens")
+    __slots__ = ("live", "load_end", "load_start", "source", "tokens")
 
-    def __init__(self, live: Live, tokens: int, load_start: int = 0, load_end: int = 0) -> None:
+    def __init__(
+        self, live: Live, tokens: int, load_start: int = 0, load_end: int = 0, source: Node | None = None
+    ) -> None:
         self.live = live
         self.tokens = tokens
         self.load_start = load_start
         self.load_end = load_end
+        self.source = source
+        """Holds what is to be loaded in DRAM; None where nothing is."""
 
 
 class Scheduler:
@@ -158,7 +162,7 @@ class Scheduler:
         """Admit the head of the queue, or hold it for a load (0 tokens); -1 where it must wait."""
         engine, pool = self.engine, self.engine.pool
         if live.handle is not None:  # loaded before
-            return self._start(live, now, budget, 0, 0)
+            return self._start(live, now, budget)
         spans = live.request.spans
         limit = (live.target - 1) // engine.config.block_tokens if engine.config.prefix_caching else 0
         match = pool.index.match(spans, limit)
@@ -195,14 +199,23 @@ class Scheduler:
         live.handle = pool.index.pin(match)
         live.tokens = match.end * engine.config.block_tokens
         if not loads:
-            return self._start(live, now, budget, 0, 0)
+            return self._start(live, now, budget)
+        source = engine.mover.keep(live.request.spans, match.end, hit_end, lower.dram)
         if overlap:
             live.tokens = first_tokens
-            return self._start(live, now, budget, match.end, hit_end)
-        self._load(live, now, match.end, hit_end, lower.dram)
+            return self._start(live, now, budget, match.end, hit_end, source)
+        self._load(live, now, match.end, hit_end, source)
         return 0
 
-    def _start(self, live: Live, now: float, budget: int, load_start: int, load_end: int) -> int:
+    def _start(
+        self,
+        live: Live,
+        now: float,
+        budget: int,
+        load_start: int = 0,
+        load_end: int = 0,
+        source: Node | None = None,
+    ) -> int:
         """Put ``live`` into the batch with its first chunk; -1 where its blocks can't be had."""
         engine, pool = self.engine, self.engine.pool
         assert live.handle is not None
@@ -219,10 +232,10 @@ class Scheduler:
         self._places += 1
         live.place = self._places
         engine.admitted(live, now)
-        self._add_chunk(live, Chunk(live, chunk, load_start, load_end))
+        self._add_chunk(live, Chunk(live, chunk, load_start, load_end, source))
         return chunk
 
-    def _load(self, live: Live, now: float, start: int, end: int, known: Match | None) -> None:
+    def _load(self, live: Live, now: float, start: int, end: int, source: Node) -> None:
         """Hold ``live`` while its DRAM hit is copied into blocks allocated up front."""
         engine, pool = self.engine, self.engine.pool
         heappop(self.waiting)
@@ -239,7 +252,7 @@ class Scheduler:
             engine.resume(live)
 
         engine.hold(live, LOAD_DRAM, now)
-        engine.mover.load(spans, start, end, through, known=known)
+        engine.mover.load(spans, start, end, source, through)
 
     def _wait_for(self, live: Live, transfer: int, state: int, now: float) -> int:
         engine = self.engine
