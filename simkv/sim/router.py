@@ -39,7 +39,11 @@ def _least_loaded(engines: list[Engine]) -> Router:
 
 
 def _prefix_aware(engines: list[Engine]) -> Router:
-    """Fewest prompt tokens to compute until the newcomer's first token: its own misses and what is ahead of it."""
+    """Fewest prompt tokens ahead of the newcomer's first token: those queued, and its own that the replica lacks.
+
+    A replica has what its VRAM and its DRAM pool hold. What only the host's SSD holds counts as lacking:
+    it is far, and all replicas of a host have it alike.
+    """
 
     def pick(request: Request) -> Engine:
         return min(engines, key=lambda engine: (_tokens_ahead(engine, request), live_requests(engine)))
@@ -52,5 +56,5 @@ def _tokens_ahead(engine: Engine, request: Request) -> int:
     config = engine.config
     limit = (request.prompt_tokens - 1) // config.block_tokens if config.prefix_caching else 0
     hit = engine.pool.index.match(request.spans, limit).end
-    hit = engine.tiers.lookup(request.spans, limit, hit).ssd_end
+    hit = engine.tiers.lookup(request.spans, limit, hit).dram_end
     return engine.pending_tokens + request.prompt_tokens - hit * config.block_tokens
