@@ -215,13 +215,12 @@ class Fabric:
         if total <= cap:
             return
         if total == inf:
-            unlimited = sum(rate == inf for rate in rates.values())
-            for lane, rate in rates.items():
-                rates[lane] = cap / unlimited if rate == inf else 0.0
-            # what is finite would get a vanishing share beside an unlimited one: share by head count
-            busy = [lane for lane, rate in rates.items() if lane.active is not None]
-            for lane in busy:
-                rates[lane] = min(_wanted(lane), cap / len(busy))
+            # in proportion, what is finite would get nothing beside an unlimited one: equal shares of what is left
+            left = cap
+            busy = sorted((lane for lane in rates if rates[lane] > 0.0), key=rates.__getitem__)
+            for number, lane in enumerate(busy):
+                rates[lane] = min(rates[lane], left / (len(busy) - number))
+                left -= rates[lane]
             return
         for lane in rates:
             rates[lane] *= cap / total
@@ -234,5 +233,5 @@ def _wanted(lane: Lane) -> float:
 def _scaled(a: float, b: float, cap: float) -> tuple[float, float]:
     if a == inf or b == inf:
         half = cap / 2
-        return min(a, half), min(b, half)
+        return (cap - min(b, half), min(b, half)) if a == inf else (min(a, half), cap - min(a, half))
     return a * cap / (a + b), b * cap / (a + b)

@@ -294,7 +294,7 @@ class Scheduler:
         return changed
 
     def _give_way(self, live: Live) -> None:
-        engine, pool = self.engine, self.engine.pool
+        pool = self.engine.pool
         assert live.handle is not None
         pool.give(live.blocks_held)
         pool.index.unpin(live.handle)
