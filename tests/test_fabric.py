@@ -93,6 +93,7 @@ def test_lane_zero_bandwidth_is_unusable_and_says_so() -> None:
     assert not lane.usable
     assert lane.service_s(1, 1) == inf
     assert Bench(h2d=1e-9).lanes["h2d"].usable
+    assert not Bench(duplex=0.0).lanes["h2d"].usable
 
 
 @given(st.integers(1, 10**9), st.integers(1, 64), st.floats(1e3, 1e12), st.floats(1.0, 1e3), st.floats(0, 1))

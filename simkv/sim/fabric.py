@@ -59,7 +59,7 @@ class Lane:
     @property
     def usable(self) -> bool:
         """False where nothing can ever get through."""
-        return self.bytes_per_s > 0.0
+        return self.bytes_per_s > 0.0 and self.alone_bytes_per_s > 0.0
 
     def service_s(self, nbytes: int, descriptors: int) -> float:
         """Time of an isolated transfer: ``descriptors * latency + bytes / bandwidth``."""
