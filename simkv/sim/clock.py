@@ -34,6 +34,18 @@ class Timer(Event):
 class Clock(simpy.Environment):
     """SimPy's environment; time in seconds."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn: tuple[float, int] = (-1.0, 0)
+
+    def take_turn(self, rank: int) -> None:
+        """Note that events of ``rank`` have had their turn at this instant."""
+        self._turn = max(self._turn, (self.now, rank))
+
+    def had_turn(self, rank: int) -> bool:
+        """Whether events of ``rank`` at this instant are over: one that comes after them was seen."""
+        return self._turn[0] == self.now and self._turn[1] > rank
+
     def until(self, time_s: float, rank: int) -> Timer:
         """Return an event for a process to wait for: it fires at ``time_s`` (absolute, not in the past)."""
         timer = Timer(self, [])

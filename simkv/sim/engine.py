@@ -110,8 +110,7 @@ class Engine:
             return
         if len(self.running) >= self.config.max_num_seqs:
             return
-        done = steps_to_reach(self._anchor_s, self._first_s, self._growth_s, now)
-        target = max(self._anchor_step + done, self.step + 1)
+        target = max(self._next_boundary(now), self.step + 1)
         if target < self._target:
             self._target = target
             self._fire_at(self._boundary(target))
@@ -120,8 +119,7 @@ class Engine:
         """Allocate the decode blocks of every step that has begun by now."""
         if self._asleep or not self.batch.size or self._allocated >= self._target:
             return
-        begun = steps_to_reach(self._anchor_s, self._first_s, self._growth_s, self.clock._now)
-        self._allocate_to(min(self._anchor_step + begun, self._target))
+        self._allocate_to(min(self._next_boundary(self.clock._now), self._target))
 
     def replan(self) -> None:
         """Room was taken for somebody else under way: decide earlier where the batch would run short."""
@@ -157,6 +155,7 @@ class Engine:
         if timer.payload != self._version:
             return
         now = self.clock._now
+        self.clock.take_turn(ENGINE_RANK + self.number)
         changed = self._complete(now)
         changed |= self.scheduler.schedule(now)
         if self.prefetcher is not None:
@@ -366,6 +365,13 @@ class Engine:
         self._growth_s = growth_s
         self._valid_to = self.step + valid
         self._anchored = not self.chunks
+
+    def _next_boundary(self, now: float) -> int:
+        """The first step that has not begun: one that begins now counts until this engine's turn is over."""
+        step = self._anchor_step + steps_to_reach(self._anchor_s, self._first_s, self._growth_s, now)
+        if self.clock.had_turn(ENGINE_RANK + self.number) and self._boundary(step) == now:
+            step += 1
+        return step
 
     def _boundary(self, step: int) -> float:
         return boundary_s(self._anchor_s, self._first_s, self._growth_s, step - self._anchor_step)

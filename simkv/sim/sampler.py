@@ -43,6 +43,7 @@ class Sampler:
     def _sample(self) -> None:
         system = self.system
         now = system.clock.now
+        system.clock.take_turn(SAMPLER_RANK)
         engines, hosts = system.engines, system.hosts
         for engine in engines:
             engine.sync()
