@@ -92,9 +92,10 @@ class Engine:
         was_empty = not self.scheduler.waiting
         self.scheduler.push(live)
         self.backlog_tokens += live.target
+        idle = self._asleep
         if was_empty or self.scheduler.waiting[0][1] is live:
             self.wake()
-        elif self.prefetcher is not None:
+        if self.prefetcher is not None and not idle:
             self.prefetcher.look_ahead()
 
     def wake(self) -> None:
