@@ -35,17 +35,19 @@ class System:
         self.clock = Clock()
         self.recorder = Recorder()
         self.class_names, self._classes = _classes(config.classes, source.class_names)
-        per_host = -(-config.replicas // config.hosts)
         self.hosts: list[Host] = []
         self.engines: list[Engine] = []
         self.ledgers: list[Ledger] = []
-        for first in range(0, config.replicas, per_host):
-            self._add_host(min(per_host, config.replicas - first))
+        hosts = min(config.hosts, config.replicas)
+        for number in range(hosts):
+            self._add_host(config.replicas // hosts + (number < config.replicas % hosts))
         self.route = make_router(config.router, self.engines)
         self.ceiling = Ceiling(config.engine.block_tokens)
         self.arrived = self.finished = self.rejected = 0
         self.end_s = 0.0
         self.last_ended_s = 0.0
+        self._busy_s: dict[str, float] = {}
+        """Busy seconds when the system was last empty: write-downs may go on after the last request."""
         self.audit = Audit(self) if config.audit else None
         self.sampler = Sampler(self, config.sample_s)
 
@@ -134,6 +136,10 @@ class System:
     def _ask_what_follows(self, request: Request, finished: bool) -> None:
         now = self.clock.now
         self.last_ended_s = now
+        if self.arrived == self.finished + self.rejected:
+            for engine in self.engines:
+                engine.gauge.update(now)
+            self._busy_s = self.busy_s(now)
         follower = self.source.after(request, now, finished)
         until = self.config.duration_s
         if follower is not None and (until is None or follower.arrival_s <= until):
@@ -200,7 +206,7 @@ class System:
             live=self.arrived - self.finished - self.rejected,
             end_s=now,
             interrupted=interrupted,
-            busy_s=self.busy_s(now),
+            busy_s=self.busy_s(now) if interrupted else self._busy_s or self.busy_s(now),
             instances=self._instances(),
             bytes=self.moved_bytes(),
             tier_capacity_blocks=self._capacity(),
