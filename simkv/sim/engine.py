@@ -102,6 +102,7 @@ class Engine:
         """Try to schedule at the next step boundary (now, when idle)."""
         if not self.scheduler.waiting:
             return
+        self.scheduler.look_again = True
         now = self.clock._now
         if self._asleep:
             self._asleep = False
@@ -157,8 +158,7 @@ class Engine:
             return
         now = self.clock._now
         self.clock.take_turn(ENGINE_RANK + self.number)
-        changed = self._complete(now)
-        changed |= self.scheduler.schedule(now)
+        changed = self.scheduler.schedule(now, self._complete(now))
         if self.prefetcher is not None:
             self.prefetcher.look_ahead()
         self._begin(now, changed)
@@ -314,7 +314,7 @@ class Engine:
         if changed or not self._anchored or step >= self._valid_to:
             self._anchor(now, *self.cost.decode(batch.size, batch.context_tokens(step)))
         most = min(batch.next_end(), self._valid_to) - step
-        if self.step_exact or self.scheduler.retry_next_step:
+        if self.step_exact or self.scheduler.look_again:
             most = 1
         self._target = step + 1 + batch.steps_within(step + 1, self._room(), most - 1)
         self._fire_at(self._boundary(self._target))
@@ -416,7 +416,10 @@ class Engine:
         self.gauge.update(now)
         self.gauge.held -= 1
         heappush(self.scheduler.waiting, (live.order, live))
+        idle = self._asleep
         self.wake()
+        if self.prefetcher is not None and not idle:
+            self.prefetcher.look_ahead()
 
     def admitted(self, live: Live, now: float) -> None:
         """Note that a step is about to compute something of ``live``."""

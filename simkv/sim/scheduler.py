@@ -43,8 +43,11 @@ class Scheduler:
         self.engine = engine
         self.by_priority = engine.config.scheduling == "priority"
         self.waiting: list[tuple[tuple[int, int], Live]] = []
-        self.retry_next_step = False
-        """Nobody was admitted because somebody was preempted: look again after one step."""
+        self.look_again = False
+        """Something happened since the queue was last looked at that may let its head in: look at the next boundary.
+
+        Where nothing happened the head isn't tried again, however many steps end meanwhile.
+        """
         self._arrivals = 0
         self._fronts = 0
         self._places = 0
@@ -79,16 +82,17 @@ class Scheduler:
 
     # ---- one step
 
-    def schedule(self, now: float) -> bool:
-        """Decide the next step; True where the batch changed."""
+    def schedule(self, now: float, changed: bool) -> bool:
+        """Decide the next step; ``changed`` and the result: the batch isn't what it was in the step before."""
         engine = self.engine
-        self.retry_next_step = False
         preempted, budget = self._schedule_running(now)
+        look = self.look_again or changed or preempted
+        self.look_again = False
         if preempted and (engine.batch.size or engine.chunks):
-            self.retry_next_step = bool(self.waiting)
+            self.look_again = bool(self.waiting)
             return True
-        changed = preempted or bool(engine.chunks)
-        if self.waiting:
+        changed |= preempted or bool(engine.chunks)
+        if self.waiting and look:
             changed |= self._admit(now, budget)
         if not engine.running and not engine.gauge.held and self.waiting:
             changed |= self._make_way(now)
@@ -105,6 +109,10 @@ class Scheduler:
             chunk, chunk_need = self._partial_chunk(budget) if engine.partial is not None else (0, 0)
             if decode_need + chunk_need <= pool.available_blocks:
                 break
+            if len(engine.running) == 1 and (holders := self._holders()):
+                self._give_way(max(holders, key=lambda live: live.order))  # alone: it would come back to the same
+                self.look_again = True
+                continue
             self._preempt_one(now)
             preempted = True
         engine.allocate_step(decode_need)
@@ -284,7 +292,7 @@ class Scheduler:
         engine = self.engine
         changed = False
         while not engine.running and self.waiting:
-            holders = [live for _, live in self.waiting if live.handle is not None and live is not self.waiting[0][1]]
+            holders = [live for live in self._holders() if live is not self.waiting[0][1]]
             if not holders:
                 break
             self._give_way(max(holders, key=lambda live: live.order))
@@ -292,6 +300,10 @@ class Scheduler:
             if engine.gauge.held:
                 break
         return changed
+
+    def _holders(self) -> list[Live]:
+        """Waiting requests whose loaded prefix takes memory."""
+        return [live for _, live in self.waiting if live.handle is not None]
 
     def _give_way(self, live: Live) -> None:
         pool = self.engine.pool
