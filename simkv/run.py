@@ -51,14 +51,21 @@ def run_scenario(
     gc.set_threshold(100_000, 20, 20)
     data = simulate(config, resolved, seed, _part(progress, 0, parts))
     baselines: dict[str, RunData] = {}
+    missing = ""
     for number, name in enumerate(names, start=1):
         if data.interrupted:
             break
         other = simulate(without_offload(config), resolved, seed, _part(progress, number, parts))
         if other.interrupted:
+            missing = name
             break
         baselines[name] = other
-    summary = summarize(data, context(resolved, config, data, seed), baselines)
+    about = context(resolved, config, data, seed)
+    if missing:
+        text = f"The run was stopped before its baseline {missing} had ended: it isn't compared with it."
+        about = replace(about, warnings=(("interrupted", text), *about.warnings))
+    summary = summarize(data, about, baselines)
+    data.interrupted |= bool(missing)
     return RunResult(
         summary=summary,
         data=data,
