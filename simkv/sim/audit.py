@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from simkv.sim.system import System
 
 RELATIVE = 1e-9
+ROUNDING = 1e-6
+"""Of busy seconds: each is the difference of two rounded times, late in a run."""
 
 
 class Audit:
@@ -68,6 +70,31 @@ class Audit:
         sojourn_s = system.recorder.sojourn_s
         if abs(self._present_time_s - sojourn_s) > RELATIVE * max(1.0, sojourn_s):
             self._broken("L10", "Little", f"requests present {self._present_time_s} s, their sojourns {sojourn_s} s")
+        self._released()
+        self._carried()
+
+    def _released(self) -> None:
+        """Nobody is there, so nothing is held anywhere."""
+        system = self.system
+        pools = [("VRAM", engine.pool) for engine in system.engines]
+        pools += [("DRAM", pool) for host in system.hosts for pool in host.dram]
+        pools += [("SSD", host.ssd) for host in system.hosts if host.ssd is not None]
+        for name, pool in pools:
+            if pool.private_blocks or pool.index.evictable_blocks != pool.index.resident_blocks:
+                self._broken("L4", name, "blocks are held, and nobody is there to hold them")
+
+    def _carried(self) -> None:
+        """What was hit below VRAM and what was written down went over a lane."""
+        system = self.system
+        block_bytes, block_tokens = system.config.engine.block_bytes, system.config.engine.block_tokens
+        moved, written = system.moved_bytes(), system.tier_written_blocks()
+        hit = system.recorder.requests.total("hit_dram_tokens") + system.recorder.requests.total("hit_ssd_tokens")
+        if moved["h2d"] * block_tokens < hit * block_bytes:
+            self._broken("L21", "h2d", f"{moved['h2d']} bytes loaded for {hit} tokens hit below VRAM")
+        if moved["d2h"] + moved["ssd_read"] != written["dram"] * block_bytes:
+            self._broken("L21", "DRAM", f"{written['dram']} blocks written, {moved['d2h'] + moved['ssd_read']} bytes")
+        if moved["ssd_write"] != written["ssd"] * block_bytes:
+            self._broken("L21", "SSD", f"{written['ssd']} blocks written, {moved['ssd_write']} bytes")
 
     def _live(self) -> int:
         """Requests in the system, counted where they are (not from the records)."""
@@ -84,6 +111,9 @@ class Audit:
     def _lane(self, name: str, lane: Lane) -> None:
         if lane.submitted_bytes != lane.delivered_bytes + lane.in_flight_bytes():
             self._broken("L6", name, f"{lane.submitted_bytes} bytes in, {lane.delivered_bytes} out")
+        busy_s = lane.busy_until(self.system.clock.now)
+        if lane.delivered_bytes > lane.bytes_per_s * (busy_s * (1 + ROUNDING) + ROUNDING):
+            self._broken("L20", name, f"{lane.delivered_bytes} bytes in {busy_s} busy seconds")
 
     def _private(self, number: int) -> None:
         """Blocks that requests hold add up to what the pool says is private."""

@@ -36,15 +36,20 @@ class Clock(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turn: tuple[float, int] = (-1.0, 0)
+        self._turn_s = -1.0
+        self._turn_rank = 0
 
     def take_turn(self, rank: int) -> None:
-        """Note that events of ``rank`` have had their turn at this instant."""
-        self._turn = max(self._turn, (self.now, rank))
+        """Note that events of ``rank`` have their turn at this instant."""
+        if self._turn_s != self._now:
+            self._turn_s = self._now
+        elif rank <= self._turn_rank:
+            return
+        self._turn_rank = rank
 
     def had_turn(self, rank: int) -> bool:
         """Whether events of ``rank`` at this instant are over: one that comes after them was seen."""
-        return self._turn[0] == self.now and self._turn[1] > rank
+        return self._turn_s == self._now and self._turn_rank > rank
 
     def until(self, time_s: float, rank: int) -> Timer:
         """Return an event for a process to wait for: it fires at ``time_s`` (absolute, not in the past)."""

@@ -179,8 +179,9 @@ class Engine:
         if self.chunks:
             self._complete_chunks(now)
             changed = True
-        for live in self.batch.pop_ended(self.step):
-            self._finish(live, now)
+        if self.batch.size and self.batch.next_end() <= self.step:
+            for live in self.batch.pop_ended(self.step):
+                self._finish(live, now)
             changed = True
         return changed
 
@@ -313,11 +314,15 @@ class Engine:
         batch, step = self.batch, self.step
         if changed or not self._anchored or step >= self._valid_to:
             self._anchor(now, *self.cost.decode(batch.size, batch.context_tokens(step)))
-        most = min(batch.next_end(), self._valid_to) - step
+        last = batch.next_end()
+        if last > self._valid_to:
+            last = self._valid_to
         if self.step_exact or self.scheduler.look_again:
-            most = 1
-        self._target = step + 1 + batch.steps_within(step + 1, self._room(), most - 1)
-        self._fire_at(self._boundary(self._target))
+            last = step + 1
+        if last > step + 1:
+            last = step + 1 + batch.steps_within(step + 1, self._room(), last - step - 1)
+        self._target = last
+        self._fire_at(self._boundary(last))
 
     def _room(self) -> int:
         """Blocks that steps under way may take without anybody having to decide something."""
@@ -383,6 +388,17 @@ class Engine:
             if need:
                 self.pool.take(need)
             self._allocated = step
+
+    def try_decode(self) -> bool:
+        """Take the decode blocks of the step that is about to begin; False, taking none, where they can't be had."""
+        batch, pool = self.batch, self.pool
+        need = batch.phases[self.step % batch.block_tokens]
+        if need:
+            if need > pool.available_blocks:
+                return False
+            self.take(need)
+        self._allocated = self.step + 1
+        return True
 
     def allocate_step(self, need: int) -> None:
         """Take the decode blocks of the step that is about to begin (the scheduler made sure of them)."""

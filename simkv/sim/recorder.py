@@ -37,6 +37,11 @@ class Columns:
                 column.extend(values)
             self.rows.clear()
 
+    def total(self, name: str) -> int:
+        """Return the sum of a column of whole numbers so far."""
+        self.flush()
+        return int(sum(self._columns[list(self.dtypes).index(name)]))
+
     def finish(self) -> dict[str, NDArray[np.generic]]:
         """Return the columns as arrays over the same memory; nothing may be appended afterwards."""
         self.flush()

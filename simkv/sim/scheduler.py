@@ -85,7 +85,13 @@ class Scheduler:
     def schedule(self, now: float, changed: bool) -> bool:
         """Decide the next step; ``changed`` and the result: the batch isn't what it was in the step before."""
         engine = self.engine
-        preempted, budget = self._schedule_running(now)
+        if engine.partial is None and engine.try_decode():
+            if not self.waiting:  # nothing to decide
+                self.look_again = False
+                return changed
+            preempted, budget = False, engine.config.max_num_batched_tokens - engine.batch.size
+        else:
+            preempted, budget = self._schedule_running(now)
         look = self.look_again or changed or preempted
         self.look_again = False
         if preempted and (engine.batch.size or engine.chunks):

@@ -210,7 +210,7 @@ class System:
             instances=self._instances(),
             bytes=self.moved_bytes(),
             tier_capacity_blocks=self._capacity(),
-            tier_written_blocks=self._written(),
+            tier_written_blocks=self.tier_written_blocks(),
             tier_mean_used=mean_used,
             preemptions=sum(engine.preemptions for engine in self.engines),
             recomputed_tokens=int(requests["recomputed_tokens"].sum()),
@@ -260,7 +260,8 @@ class System:
             "ssd": sum(host.ssd.capacity_blocks for host in self.hosts if host.ssd),
         }
 
-    def _written(self) -> dict[str, int]:
+    def tier_written_blocks(self) -> dict[str, int]:
+        """Blocks ever written by tier."""
         return {
             "vram": sum(engine.pool.written_blocks for engine in self.engines),
             "dram": sum(pool.written_blocks for host in self.hosts for pool in host.dram),
