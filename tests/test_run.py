@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simkv.results.check import LAWS
 from simkv.results.result import RunResult
 from simkv.results.write import summary_text, write_result
 from simkv.run import run_scenario
@@ -291,3 +293,12 @@ def test_option_has_an_effect(change: str, column: str) -> None:
     small = ("hardware.kv_tokens=2500", "run.baselines=[]")
     plain, changed = run_scenario(toy(*small)), run_scenario(toy(*small, change))
     assert plain.data.requests[column].tolist() != changed.data.requests[column].tolist()
+
+
+def test_invariants_list_every_audited_law() -> None:
+    listed = (ROOT / "INVARIANTS.md").read_text("utf-8")
+    audit = (ROOT / "simkv" / "sim" / "audit.py").read_text("utf-8")
+    rows = {cells[1].strip(): cells[3] for line in listed.splitlines() if len(cells := line.split("|")) > 4}
+    named = " ".join(rows.values())
+    assert [law for law in LAWS if f"`{law}`" not in named] == []
+    assert [law for law in re.findall(r'"(L\d+)"', audit) if law not in rows or law not in named] == []
