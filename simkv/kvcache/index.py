@@ -110,8 +110,6 @@ class PrefixIndex:
             child = node.children.get(key)  # type: ignore[arg-type]
             if child is None:
                 break
-            if (not child.resident or child.pending) and child.end > start:
-                return Match(node, end, child.pending)
             blocks = limit - end
             if blocks > child.blocks:
                 blocks = child.blocks
@@ -120,6 +118,8 @@ class PrefixIndex:
                 tokens = common_tokens(child.spans, child.span, child.offset, spans, span, offset, tokens)
                 blocks = tokens // block_tokens
                 tokens = blocks * block_tokens
+            if (child.pending or not child.resident) and end + blocks > start:
+                return Match(node, end, child.pending)
             end += blocks
             if blocks < child.blocks:
                 return Match(child, end, 0)
@@ -341,6 +341,29 @@ class PrefixIndex:
                 gone += node.blocks
                 self._shorten(node, node.blocks)
         return gone
+
+    def held_below(self, node: Node, spans: Spans, end: int) -> int:
+        """Return how many blocks from ``node`` down to ``end`` somebody holds already: they can't go, nor need room."""
+        if not node.children:
+            return 0
+        block_tokens = self.block_tokens
+        at, held = node.end, 0
+        span, offset = locate(spans, at * block_tokens)
+        while at < end:
+            key = block_key(spans, span, offset, block_tokens)
+            child = node.children.get(key) if key is not None else None
+            if child is None:
+                break
+            most = min(child.blocks, end - at)
+            common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
+            blocks = common // block_tokens
+            at += blocks
+            held += blocks if child.resident and child.refs else 0
+            if blocks < child.blocks:
+                break
+            node = child
+            span, offset = _advance(spans, span, offset, blocks * block_tokens)
+        return held
 
     def unpinned_blocks(self, match: Match) -> int:
         """Return how many of the matched blocks may be evicted now (pinning them takes them away)."""

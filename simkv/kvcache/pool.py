@@ -91,7 +91,7 @@ class KVPool:
         handle = index.pin(known or index.match(spans, end, start))
         if handle.end < start:
             handle, _ = index.extend(handle, spans, start, resident=False)
-        need = end - max(handle.end, start)
+        need = end - max(handle.end, start) - index.held_below(handle, spans, end)
         if need > self.available_blocks:
             index.unpin(handle)
             return None

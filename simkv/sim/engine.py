@@ -259,8 +259,8 @@ class Engine:
             private -= full - handle.end
             handle, _ = self.pool.commit(handle, live.request.spans, full)
             live.handle = handle
-            if keep_outputs and (self.config.store_outputs or live.store_refused):
-                self._store(live)
+        if keep_outputs and (self.config.store_outputs or live.store_refused):
+            self._store(live)
         self.pool.give(private)
         self.pool.index.unpin(handle)
         live.handle = None
