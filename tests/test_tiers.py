@@ -359,6 +359,36 @@ def test_refused_store_is_offered_again() -> None:
     assert {(2, block) for block in range(5)} <= resident(system.engines[0].tiers.dram)
 
 
+def test_dram_without_room_for_a_promotion_still_serves_what_it_has() -> None:
+    """The promotion is refused after it has cut the node in DRAM that the hit ends in."""
+
+    def fork(number: int, at_s: float, own: int, stream: int) -> Request:
+        return Request(number, at_s, 8 + own, 1, ((1, 0, 8), (stream, 0, own + 1)))
+
+    config = system_config(num_gpu_blocks=12, replicas=2, dram_blocks=16, ssd_blocks=100, d2h=100.0)
+    requests = [
+        fork(0, 0.0, 20, 2),  # replica 0; by way of its DRAM to the SSD that both replicas use
+        fork(1, 0.0, 12, 3),  # replica 1: two blocks in common, and three of its own
+        request(2, 1000.0, 4, 1),
+        request(3, 1000.0, 48, 1),  # pushes it out of replica 1's VRAM, and is more than its DRAM takes
+        request(4, 2000.0, 4, 1),
+        request(5, 2000.0, 12, 1),  # its three blocks are on their way to DRAM for 30 s
+        request(6, 2002.0, 4, 1),
+        fork(7, 2002.0, 20, 2),  # two blocks in DRAM; the next four are on SSD, and there is no room for them
+    ]
+    data = run(config, requests)
+    assert column(data, "hit_dram_tokens", [7]) == [8]
+    assert column(data, "hit_ssd_tokens", [7]) == [0]
+
+
+def test_dram_hit_is_held_before_evictions_come_down() -> None:
+    """Room in VRAM for a load is made by pushing blocks down to a full DRAM: never onto what is to be loaded."""
+    for load in ("hold", "overlap"):
+        config = system_config(num_gpu_blocks=10, dram_blocks=10, write="write_back", load=load)
+        data = run(config, [same(i, 100.0 * i, 32, 1, stream=i % 2 + 1) for i in range(5)])
+        assert sum(column(data, "hit_dram_tokens")) > 0
+
+
 def test_dram_shared_by_replicas_serves_both_and_partitioned_does_not() -> None:
     requests = [same(0, 0.0, PROMPT, 1, 1), same(1, 100.0, PROMPT, 1, 1)]
     shared = run(evicting(replicas=2, shared=True), requests)

@@ -191,6 +191,7 @@ class Scheduler:
             if transfer:
                 live.from_ssd += lower.ssd_end - lower.dram_end
                 return self._wait_for(live, transfer, LOAD_SSD, now)
+            lower = engine.tiers.lookup(spans, limit, match.end)  # the attempt may have cut what was matched
         return self._claim(live, now, budget, match, lower)
 
     def _claim(self, live: Live, now: float, budget: int, match: Match, lower: LowerHit) -> int:
