@@ -1,0 +1,197 @@
+"""The pool against a model of single blocks: room, private blocks, commits, stores."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simkv.kvcache.index import Extent, Node
+from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
+from simkv.workload.request import Spans
+from tests.test_index import BlockModel, draw_spans
+
+randoms = st.randoms(use_true_random=False)
+
+
+class Pair:
+    """A pool and a model of its blocks, driven together."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.bt = rng.choice((1, 2, 4))
+        self.pool = KVPool(rng.randint(4, 40), self.bt, "lru", merge=rng.random() < 0.7)
+        self.model = BlockModel(self.bt)
+        self.private = 0
+        self.written = 0
+        self.held: list[tuple[Node, Spans, int]] = []
+        """Handle, content, private blocks."""
+        self.coming: list[tuple[Node, Spans, int]] = []
+        self.transfers = 0
+
+    @property
+    def free(self) -> int:
+        return self.pool.capacity_blocks - self.private - len(self.model.pins)
+
+    @property
+    def available(self) -> int:
+        return self.free + len(self.model.order)
+
+    def check(self) -> None:
+        pool = self.pool
+        pool.check_integrity()
+        assert pool.private_blocks == self.private
+        assert pool.index.resident_blocks == len(self.model.pins)
+        assert pool.index.evictable_blocks == len(self.model.order)
+        assert (pool.free_blocks, pool.available_blocks) == (self.free, self.available)
+        assert pool.used_blocks == pool.capacity_blocks - self.free
+        assert pool.written_blocks == self.written
+
+    def take(self, blocks: int) -> None:
+        taken: list[Extent] = []
+        self.pool.take(blocks, taken)
+        gone = self.model.evict(max(0, blocks - self.free))
+        assert [key for s, a, b in taken for key in reversed(self.model.path(s, b)[a:])] == gone
+        self.private += blocks
+        self.written += blocks
+
+    def admit(self) -> None:
+        spans = draw_spans(self.rng)
+        full = sum(span[2] for span in spans) // self.bt
+        index = self.pool.index
+        match = index.match(spans, full)
+        end, pending = self.model.match(spans, full)
+        assert (match.end, match.pending) == (end, pending)
+        room = self.pool.available_blocks - index.unpinned_blocks(match)
+        if pending or full - end > room:
+            return
+        handle = index.pin(match)
+        for key in self.model.path(spans, end):
+            self.model.pin(key)
+        self.take(full - end)
+        self.held.append((handle, spans, full - end))
+
+    def commit(self) -> None:
+        if not self.held:
+            return
+        which = self.rng.randrange(len(self.held))
+        handle, spans, private = self.held[which]
+        end = handle.end + self.rng.randint(0, private)
+        path = self.model.path(spans, end)[handle.end :]
+        if any(key in self.model.pending for key in path):
+            return
+        new = sum(key not in self.model.pins for key in path)
+        handle, added = self.pool.commit(handle, spans, end)
+        assert added == new
+        for key in path:
+            self.model.pin(key)
+        self.private -= len(path)
+        self.held[which] = handle, spans, private - len(path)
+
+    def leave(self) -> None:
+        if self.held:
+            handle, spans, private = self.held.pop(self.rng.randrange(len(self.held)))
+            path = self.model.path(spans, handle.end)
+            self.pool.give(private)
+            self.pool.index.unpin(handle)
+            self.private -= private
+            self.model.unpin(path)
+
+    def store(self) -> None:
+        """Reserve room for what is lacking; a refusal leaves all blocks where they are."""
+        spans = draw_spans(self.rng)
+        end = sum(span[2] for span in spans) // self.bt
+        path = self.model.path(spans, end)
+        here, _ = self.model.match(spans, end)
+        lacking = [key for key in path if key not in self.model.pins]
+        known = [key for key in path if key in self.model.pins]
+        idle = sum(not self.model.pins[key] for key in known)
+        self.transfers += 1
+        taken: list[Extent] = []
+        reserved = self.pool.store(spans, here, end, self.transfers, taken)
+        if len(lacking) > self.available - idle:
+            assert reserved is None and not taken
+            for key in path[:here]:
+                self.model.pin(key)
+            self.model.unpin(path[:here])
+            return
+        assert reserved is not None
+        handle, added = reserved
+        assert added == len(lacking) and handle.end == end
+        for key in known:
+            self.model.pin(key)
+        gone = self.model.evict(max(0, added - self.free))
+        assert sum(b - a for _, a, b in taken) == len(gone)
+        for key in lacking:
+            self.model.pin(key)
+            self.model.pending[key] = self.transfers
+        self.written += added
+        self.coming.append((handle, spans, self.transfers))
+
+    def arrive(self) -> None:
+        if self.coming:
+            handle, spans, transfer = self.coming.pop(0)
+            path = self.model.path(spans, handle.end)
+            self.pool.index.arrived(handle, spans, transfer)
+            self.pool.index.unpin(handle)
+            for key in [key for key, by in self.model.pending.items() if by == transfer]:
+                del self.model.pending[key]
+            self.model.unpin(path)
+
+    def run(self, steps: int) -> None:
+        choices = (self.admit, self.admit, self.commit, self.commit, self.leave, self.store, self.arrive)
+        for _ in range(steps):
+            self.rng.choice(choices)()
+            self.check()
+        while self.coming:
+            self.arrive()
+        while self.held:
+            self.leave()
+        self.check()
+        assert self.pool.available_blocks == self.pool.capacity_blocks
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(randoms)
+def test_pool_agrees_with_a_model_of_blocks(rng: Random) -> None:
+    Pair(rng).run(rng.randint(1, 50))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pool_over_long_runs(seed: int) -> None:
+    Pair(Random(seed)).run(300)
+
+
+def test_store_counts_only_what_is_lacking() -> None:
+    pool = KVPool(4, 1, "lru")
+    spans = ((1, 0, 4),)
+    assert pool.store(spans, 0, 4, 1) is not None
+    again = pool.store(spans, 0, 4, 2)
+    assert again is not None and again[1] == 0
+    assert pool.store(((2, 0, 1),), 0, 1, 3) is None
+    pool.check_integrity()
+
+
+def test_store_of_a_tail_alone() -> None:
+    pool = KVPool(4, 1, "lru")
+    spans = ((1, 0, 6),)
+    reserved = pool.store(spans, 3, 6, 1)
+    assert reserved is not None and reserved[1] == 3
+    assert pool.index.match(spans, 6, 3).pending == 1
+    pool.index.arrived(reserved[0], spans, 1)
+    pool.index.unpin(reserved[0])
+    assert pool.index.match(spans, 6, 3).end == 6
+    pool.check_integrity()
+
+
+def test_unbounded_pool_never_evicts() -> None:
+    pool = KVPool(UNBOUNDED_BLOCKS, 1, "lru")
+    for stream in range(100):
+        reserved = pool.store(((stream, 0, 1000),), 0, 1000, 1)
+        assert reserved is not None
+        pool.index.arrived(reserved[0], ((stream, 0, 1000),), 1)
+        pool.index.unpin(reserved[0])
+    assert pool.index.resident_blocks == 100_000
+    assert pool.index.evictions == 0
