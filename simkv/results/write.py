@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
@@ -21,7 +21,6 @@ TIMESERIES = "timeseries.parquet"
 RESOLVED = "scenario.resolved.yaml"
 
 _SHOWN = 5
-_ATTEMPTS = 8
 _REASONS = {
     errno.ENOSPC: "no space is left on the disk",
     errno.EDQUOT: "the disk quota is used up",
@@ -50,7 +49,8 @@ def check_out(out_dir: Path, name: str) -> Path:
             return place
         if not place.is_dir():
             raise _refusal(out_dir, "a file is there")
-        _check_folder(out_dir, place, name)
+        with _alone_in(place.parent):
+            _check_folder(out_dir, place, name)
     except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links
         raise _failure(out_dir, error) from error
     return place
@@ -69,7 +69,9 @@ def write_result(result: RunResult, out_dir: Path) -> None:
         draft = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent))
         _fill(result, draft)
         draft.chmod(0o777 & ~_umask())
-        _swap(draft, place, out_dir, result.name)
+        with _alone_in(place.parent):
+            _check_folder(out_dir, place, result.name)
+            _swap(draft, place)
     except OSError as error:
         raise _failure(out_dir, error) from error
     finally:
@@ -92,35 +94,35 @@ def _fill(result: RunResult, folder: Path) -> None:
     (folder / SUMMARY).write_text(summary_text(result.summary), encoding="utf-8")
 
 
-def _swap(draft: Path, place: Path, shown: Path, name: str) -> None:
-    """Put ``draft`` in place of an older result; another run into the same place may get there first."""
-    for _ in range(_ATTEMPTS):
-        try:
-            draft.rename(place)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        _check_folder(shown, place, name)
-        _retire_and_rename(draft, place)
-        if not draft.exists():
-            return
-    raise _refusal(shown, "another run keeps writing there")
+@contextlib.contextmanager
+def _alone_in(parent: Path) -> Iterator[None]:
+    """Keep other runs from looking at, or replacing, what is in ``parent`` meanwhile."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: two runs into one folder at once are not told apart there
+        yield
+        return
+    descriptor = os.open(parent, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
-def _retire_and_rename(draft: Path, place: Path) -> None:
+def _swap(draft: Path, place: Path) -> None:
+    """Put ``draft`` in place of an older result, which comes back where that fails."""
+    if not place.exists():
+        draft.rename(place)
+        return
     old = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".old", dir=place.parent))
     try:
         place.rename(old)
-    except FileNotFoundError:  # the other run is between its two renames
-        old.rmdir()
-        return
-    try:
-        draft.rename(place)
-    except OSError as error:
-        with contextlib.suppress(OSError):
+        try:
+            draft.rename(place)
+        except OSError:
             old.rename(place)
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
     finally:
         shutil.rmtree(old, ignore_errors=True)
