@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -47,8 +46,6 @@ def run_scenario(
     config = replace(system_config(resolved), step_exact=step_exact, audit=audit)
     names = [name for name in resolved.scenario.run.baselines if name == "no_offload" and _offloads(config)]
     parts = 1 + len(names)
-    gc.freeze()  # what is loaded by now stays; the live requests are few and short-lived
-    gc.set_threshold(100_000, 20, 20)
     data = simulate(config, resolved, seed, _part(progress, 0, parts))
     baselines: dict[str, RunData] = {}
     missing = ""

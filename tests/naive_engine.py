@@ -350,14 +350,13 @@ class NaiveEngine:
             most = (head.target - 1) // bt if self.engine.prefix_caching else 0
             hit = 0
             while hit < most and head.keys[hit] in vram.pins:
+                if head.keys[hit] in vram.pending:
+                    return self.wait_for(head, vram.pending[head.keys[hit]])
                 hit += 1
             end = hit
             while dram is not None and end < most and head.keys[end] in dram.pins:
                 if head.keys[end] in dram.pending:
-                    self.waiting.pop(0)
-                    self.hold(head)
-                    self.waiters[dram.pending[head.keys[end]]].append(head)
-                    return True
+                    return self.wait_for(head, dram.pending[head.keys[end]])
                 end += 1
             available = vram.available - sum(key in vram.order for key in head.keys[:hit])
             if end > hit:
@@ -391,6 +390,12 @@ class NaiveEngine:
         self.compute(head, chunk)
         return True
 
+    def wait_for(self, head: Sequence, transfer: int) -> bool:
+        self.waiting.pop(0)
+        self.hold(head)
+        self.waiters[transfer].append(head)
+        return True
+
     def note_hits(self, head: Sequence, vram_end: int, dram_end: int) -> None:
         if not head.noted:
             head.noted = True
@@ -411,20 +416,30 @@ class NaiveEngine:
         assert self.dram is not None
         self.waiting.pop(0)
         self.hold(head)
-        self.take(head, end - len(head.path))
-        source = head.keys[:end]
+        source, coming = head.keys[:end], head.keys[len(head.path) : end]
         for key in source:
             self.dram.pin(key)
+        self.vram.make_room(len(coming))
+        self.transfers += 1
+        transfer = self.transfers
+        self.waiters[transfer] = []
+        for key in coming:
+            self.vram.pin(key)
+            self.vram.pending[key] = transfer
+        head.path = head.keys[:end]
 
         def through() -> None:
             assert self.dram is not None
             self.dram.unpin(source)
+            for key in coming:
+                del self.vram.pending[key]
             head.tokens = end * self.bt
-            self.commit(head)
             head.loaded = True
             self.resume(head)
+            for waiter in self.waiters.pop(transfer):
+                self.resume(waiter)
 
-        self.up.submit(end - len(head.path), through)
+        self.up.submit(len(coming), through)
 
     def give_way(self, sequence: Sequence) -> None:
         self.vram.unpin(sequence.path)

@@ -200,8 +200,8 @@ def test_dram_bandwidth_is_shared_by_links_and_ssd() -> None:
     bench.send(0.0, "a", 1000)
     bench.send(0.0, "b", 1000, "d2h1")
     bench.send(0.0, "c", 500, "read")
-    # wanted 1000 + 1000 + 500 of 900: each runs at 0.36 of its rate, and all end together
-    assert bench.run() == pytest.approx(dict.fromkeys("abc", 1.0 / 0.36))
+    # all three want more than 300 of 900 and get that; c ends at 500 / 300, and a and b share 900 from there on
+    assert bench.run() == pytest.approx({"a": 5 / 3 + 500 / 450, "b": 5 / 3 + 500 / 450, "c": 5 / 3})
 
 
 def test_ssd_reads_and_writes_share_the_devices_time() -> None:

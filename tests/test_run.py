@@ -270,7 +270,8 @@ def test_shipped_scenario_shortened_keeps_every_law(path: Path, request: pytest.
     ],
 )
 def test_toy_keeps_every_law_whatever_the_knob(change: str) -> None:
-    result = run_scenario(toy(change, "workload.requests=80", "hardware.kv_tokens=2500"), audit=True)
+    also = ("offload.write=write_back",) if "exclusive" in change else ()
+    result = run_scenario(toy(change, *also, "workload.requests=80", "hardware.kv_tokens=2500"), audit=True)
     assert result.data.finished == 80
 
 

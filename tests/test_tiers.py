@@ -23,7 +23,7 @@ from simkv.results.check import check_run
 from simkv.results.summary import hit_rate
 from simkv.run import without_offload
 from simkv.sim.config import SystemConfig
-from simkv.sim.fabric import Lane
+from simkv.sim.fabric import Lane, Transfer
 from simkv.sim.mover import Mover
 from simkv.sim.rundata import REQUEST_COLUMNS, RunData
 from simkv.sim.scheduler import Scheduler
@@ -554,12 +554,15 @@ def free_copy(self: Lane, nbytes: int, descriptors: int, priority: int, done: Ca
     self.submitted_bytes += nbytes
     self.delivered_bytes += nbytes
     done()
+    return Transfer(nbytes, inf, priority, done)
 
 
-def uncharged_load(self: Mover, spans, start, end, source, done, priority=0):
+def uncharged_load(self: Mover, spans, start, end, source, target, transfer, done, priority):
     """A load that never touches a link."""
     self.tiers.dram.index.unpin(source)
+    self.tiers.vram.index.arrived(target, spans, transfer)
     done()
+    self.ledger.close(transfer)
     return (end - start) * self.tiers.block_bytes, end - start
 
 
@@ -598,7 +601,7 @@ def overfull_store(self: KVPool, spans, start, end, transfer, taken=None, known=
     return handle, added
 
 
-def unwritten(self: Mover, blocks: int, through: Callable[[], None]) -> None:
+def unwritten(self: Mover, blocks: int, transfer: int, through: Callable[[], None]) -> None:
     """A write-down that takes no link."""
     through()
 

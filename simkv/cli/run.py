@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +53,8 @@ def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, 
     from simkv.run import run_scenario
 
     name = resolved.scenario.name
+    gc.freeze()  # what is loaded by now stays, and what a run makes is mostly gone when it has been looked at once
+    gc.set_threshold(100_000, 20, 20)
     folder = out if out is not None else Path("reports") / name
     check_out(folder, name)
     with Progress() as progress:

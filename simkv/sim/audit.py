@@ -119,8 +119,7 @@ class Audit:
         """Blocks that requests hold add up to what the pool says is private."""
         engine = self.system.engines[number]
         held = sum(engine.blocks_of(live) for live in engine.running)
-        loading = engine.pool.private_blocks - held
-        if loading < 0 or (loading and not engine.gauge.held):
+        if held != engine.pool.private_blocks:
             self._broken("L3", f"replica {number}", f"{engine.pool.private_blocks} private, requests hold {held}")
 
     def _broken(self, law: str, thing: str, what: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappush
 
+from simkv.kvcache.index import Extent
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import ENGINE_RANK, Clock, Timer
 from simkv.sim.config import SystemConfig
@@ -159,7 +160,7 @@ class Engine:
         now = self.clock._now
         self.clock.take_turn(ENGINE_RANK + self.number)
         changed = self.scheduler.schedule(now, self._complete(now))
-        if self.prefetcher is not None:
+        if changed and self.prefetcher is not None:
             self.prefetcher.look_ahead()
         self._begin(now, changed)
 
@@ -204,6 +205,8 @@ class Engine:
         before = handle.end
         live.handle, _ = self.pool.commit(handle, live.request.spans, full)
         live.blocks_held -= full - before
+        if self.mover.exclusive:
+            self.mover.drop_copies(live.request.spans, before, full)
         self._store(live)
 
     def _store(self, live: Live) -> None:
@@ -285,7 +288,7 @@ class Engine:
         live.target = live.request.prompt_tokens + made
         live.tokens = 0
         live.preemptions += 1
-        live.promoted = False
+        live.asked_ssd = False
         self.preemptions += 1
         live.enter(PREEMPTED, now)
         self.backlog_tokens += live.target
@@ -336,8 +339,8 @@ class Engine:
         compute_s = self.cost.mixed(batch.size, context, work, sampled)
         self._target = self.step + 1
         self._anchor(now, compute_s, 0.0, 1)
-        if self.overlaps and any(chunk.load_end for chunk in self.chunks):
-            self._begin_overlapped(now, compute_s, [chunk for chunk in self.chunks if chunk.load_end])
+        if self.overlaps and any(chunk.load for chunk in self.chunks):
+            self._begin_overlapped(now, compute_s, [chunk for chunk in self.chunks if chunk.load])
         else:
             self._fire_at(self._boundary(self._target))
 
@@ -359,10 +362,8 @@ class Engine:
             self._fire_at(max(self._boundary(self._target), self.clock._now))
 
         for chunk in loads:
-            assert chunk.source is not None
-            spans, start, end = chunk.live.request.spans, chunk.load_start, chunk.load_end
-            nbytes, descriptors = self.mover.load(spans, start, end, chunk.source, through)
-            alone_s += self.tiers.h2d.service_s(nbytes, descriptors)
+            assert chunk.load is not None
+            alone_s += self.tiers.h2d.service_s(*chunk.load(through))
 
     def _anchor(self, now: float, first_s: float, growth_s: float, valid: int) -> None:
         self._anchor_s = now
@@ -409,12 +410,18 @@ class Engine:
     def take(self, blocks: int) -> None:
         """Take private blocks now; what that evicts goes down a tier where the policy says so."""
         if self.mover.spills:
-            taken: list = []  # type: ignore[type-arg]
-            self.pool.take(blocks, taken)
+            self.make_room(blocks)
+        self.pool.take(blocks)
+
+    def make_room(self, blocks: int) -> None:
+        """Have ``blocks`` blocks free now; what that evicts goes down a tier where the policy says so."""
+        if self.mover.spills:
+            taken: list[Extent] = []
+            self.pool.make_room(blocks, taken)
             if taken:
                 self.mover.spill(taken)
         else:
-            self.pool.take(blocks)
+            self.pool.make_room(blocks)
 
     # ---- loads that hold their request
 

@@ -65,7 +65,7 @@ class Lane:
         """Time of an isolated transfer: ``descriptors * latency + bytes / bandwidth``."""
         return descriptors * self.latency_s + (nbytes / self.bytes_per_s if self.bytes_per_s > 0 else inf)
 
-    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None]) -> None:
+    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None]) -> Transfer:
         """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through."""
         alone_s = self.service_s(nbytes, descriptors)
         transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, priority, done)
@@ -78,6 +78,21 @@ class Lane:
             self.fabric.rebalance()
         elif priority < active.priority and active.stop == 0.0:
             self._give_way(active)
+        return transfer
+
+    def urge(self, transfer: Transfer, priority: int) -> None:
+        """Raise ``transfer`` to ``priority``: somebody waits for it now. One that is through is left alone."""
+        if priority >= transfer.priority:
+            return
+        active = self.active
+        if transfer is active:
+            transfer.priority = priority
+        elif transfer in self.queues[transfer.priority]:
+            self.queues[transfer.priority].remove(transfer)
+            transfer.priority = priority
+            self.queues[priority].append(transfer)
+            if active is not None and priority < active.priority and active.stop == 0.0:
+                self._give_way(active)
 
     def in_flight_bytes(self) -> int:
         """Bytes submitted and not delivered."""
@@ -192,8 +207,8 @@ class Fabric:
         for h2d, d2h, duplex in self.links:
             down = _wanted(h2d)
             up = _wanted(d2h)
-            if down + up > duplex and down and up:
-                down, up = _scaled(down, up, duplex)
+            if down and up:
+                down, up = max_min([down, up], duplex)
             rates[h2d] = min(down, duplex)
             rates[d2h] = min(up, duplex)
         if self.ssd is not None:
@@ -210,28 +225,22 @@ class Fabric:
                 lane.set_rate(rates[lane])
 
     def _share_dram(self, rates: dict[Lane, float]) -> None:
-        total = sum(rates.values())
-        cap = self.dram_bytes_per_s
-        if total <= cap:
-            return
-        if total == inf:
-            # in proportion, what is finite would get nothing beside an unlimited one: equal shares of what is left
-            left = cap
-            busy = sorted((lane for lane in rates if rates[lane] > 0.0), key=rates.__getitem__)
-            for number, lane in enumerate(busy):
-                rates[lane] = min(rates[lane], left / (len(busy) - number))
-                left -= rates[lane]
-            return
-        for lane in rates:
-            rates[lane] *= cap / total
+        busy = [lane for lane in rates if rates[lane] > 0.0]
+        fair = max_min([rates[lane] for lane in busy], self.dram_bytes_per_s)
+        rates.update(zip(busy, fair, strict=True))
 
 
 def _wanted(lane: Lane) -> float:
     return lane.active.cap_bytes_per_s if lane.active is not None else 0.0
 
 
-def _scaled(a: float, b: float, cap: float) -> tuple[float, float]:
-    if a == inf or b == inf:
-        half = cap / 2
-        return (cap - min(b, half), min(b, half)) if a == inf else (min(a, half), cap - min(a, half))
-    return a * cap / (a + b), b * cap / (a + b)
+def max_min(wanted: list[float], cap: float) -> list[float]:
+    """Share ``cap`` fairly: who wants less than an equal share gets that, the others share what is left."""
+    if sum(wanted) <= cap:
+        return wanted
+    shares = list(wanted)
+    left = cap
+    for done, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        shares[index] = min(wanted[index], left / (len(wanted) - done))
+        left -= shares[index]
+    return shares

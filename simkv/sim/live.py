@@ -13,14 +13,14 @@ class Live:
     """A request's progress: which tokens are computed, what it holds, where its time went."""
 
     __slots__ = (
+        "asked_ssd",
         "blocks_held",
         "ceiling",
         "cls",
         "computed_once",
         "epoch",
+        "fetched",
         "first_token_s",
-        "from_dram",
-        "from_ssd",
         "generated",
         "handle",
         "hit_dram",
@@ -79,12 +79,13 @@ class Live:
         self.hit_vram = -1
         self.hit_dram = 0
         self.hit_ssd = 0
-        self.from_dram = 0
-        """Blocks that a look-ahead prefetch brought from DRAM into VRAM for it."""
-        self.from_ssd = 0
-        """Blocks that were brought from SSD for it."""
+        self.fetched: list[tuple[int, int]] = []
+        """Block ranges that a look-ahead prefetch brought from DRAM into VRAM for it."""
+        self.promoted: list[tuple[int, int]] = []
+        """Block ranges that were brought from SSD into DRAM for it."""
         self.prefetched = False
-        self.promoted = False
+        self.asked_ssd = False
+        """A promotion on demand was tried: it isn't tried again before the next preemption."""
         self.store_refused = False
         self.ceiling = 0
         """Prompt tokens that an infinite cache would have hit."""

@@ -6,11 +6,12 @@ Every byte that changes tier goes through here and over a lane of the fabric, on
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from simkv.kvcache.index import Extent, Match, Node
 from simkv.kvcache.pool import KVPool
 from simkv.sim.config import OffloadConfig
-from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK
+from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK, Lane, Transfer
 from simkv.sim.tiers import ReplicaTiers
 from simkv.workload.request import Spans
 
@@ -23,6 +24,7 @@ class Ledger:
     def __init__(self) -> None:
         self.last = 0
         self.waiters: dict[int, list[Done]] = {}
+        self.carriers: dict[int, tuple[Lane, Transfer]] = {}
         self.refused_stores = 0
 
     def open(self) -> int:
@@ -33,8 +35,16 @@ class Ledger:
 
     def close(self, transfer: int) -> None:
         """Tell everybody who waits for ``transfer``."""
+        self.carriers.pop(transfer, None)
         for call in self.waiters.pop(transfer):
             call()
+
+    def wait(self, transfer: int, call: Done) -> None:
+        """Have ``call`` made when ``transfer`` is through, which is urgent from now on."""
+        self.waiters[transfer].append(call)
+        if transfer in self.carriers:
+            lane, carried = self.carriers[transfer]
+            lane.urge(carried, DEMAND)
 
 
 class Mover:
@@ -69,26 +79,30 @@ class Mover:
         return source
 
     def load(
-        self, spans: Spans, start: int, end: int, source: Node, done: Done, priority: int = DEMAND
+        self, spans: Spans, start: int, end: int, source: Node, target: Node, transfer: int, done: Done, priority: int
     ) -> tuple[int, int]:
-        """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where the caller has room for them.
+        """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where they are pending for ``transfer``.
 
-        ``source`` holds them in DRAM (:meth:`keep`) and is released when they are through. Returns
-        ``(bytes, descriptors)``.
+        ``source`` holds them in DRAM (:meth:`keep`) and is released when they are through; ``target``
+        holds them in VRAM and stays the caller's. Returns ``(bytes, descriptors)``.
         """
         tiers = self.tiers
         assert tiers.dram is not None
         pool = tiers.dram
 
         def through() -> None:
+            self.sync()
             pool.index.unpin(source)
             if self.exclusive:
                 pool.index.remove(spans, start, end)
+            tiers.vram.index.arrived(target, spans, transfer)
             done()
+            self.ledger.close(transfer)
+            self.wake()
 
         nbytes = (end - start) * tiers.block_bytes
         descriptors = (end - start) * tiers.descriptors_per_block
-        tiers.h2d.submit(nbytes, descriptors, priority, through)
+        self.ledger.carriers[transfer] = tiers.h2d, tiers.h2d.submit(nbytes, descriptors, priority, through)
         return nbytes, descriptors
 
     def promote(self, spans: Spans, start: int, end: int, priority: int) -> int:
@@ -112,26 +126,23 @@ class Mover:
                 ssd.index.remove(spans, start, end)
             self._arrived(dram, handle, spans, transfer)
 
-        tiers.host.ssd_read.submit(blocks * tiers.block_bytes, 1, priority, through)
+        lane = tiers.host.ssd_read
+        self.ledger.carriers[transfer] = lane, lane.submit(blocks * tiers.block_bytes, 1, priority, through)
         return transfer
 
     def prefetch(self, spans: Spans, start: int, end: int) -> int:
-        """Copy blocks from DRAM into free VRAM ahead of need; return the transfer's id."""
+        """Copy blocks from DRAM into VRAM ahead of need, where the caller saw room; return the transfer's id."""
         vram = self.tiers.vram
         transfer = self.ledger.open()
-        reserved = vram.store(spans, start, end, transfer)
-        assert reserved is not None, "the caller saw free blocks"
+        source = self.keep(spans, start, end)
+        taken: list[Extent] | None = [] if self.spills else None
+        reserved = vram.store(spans, start, end, transfer, taken)
+        assert reserved is not None, "the caller saw room"
         handle, blocks = reserved
-
-        def through() -> None:
-            self.sync()
-            vram.index.arrived(handle, spans, transfer)
-            vram.index.unpin(handle)
-            self.ledger.close(transfer)
-            self.wake()
-
-        start = end - blocks
-        self.load(spans, start, end, self.keep(spans, start, end), through, LOOK_AHEAD)
+        assert blocks == end - start, "the caller saw what is missing"
+        if taken:
+            self.spill(taken)
+        self.load(spans, start, end, source, handle, transfer, lambda: vram.index.unpin(handle), LOOK_AHEAD)
         self.prefetched_blocks += blocks
         return transfer
 
@@ -170,7 +181,7 @@ class Mover:
             if tiers.can_cascade and not self.spills:
                 self.cascade(Extent(spans, 0, end))
 
-        self._down(blocks, through)
+        self._down(blocks, transfer, through)
         return True
 
     def spill(self, extents: list[Extent]) -> None:
@@ -188,7 +199,7 @@ class Mover:
             if blocks == 0:
                 self._arrived(pool, handle, extent.spans, transfer)
                 continue
-            self._down(blocks, lambda h=handle, s=extent.spans, t=transfer: self._arrived(pool, h, s, t))  # type: ignore[misc]
+            self._down(blocks, transfer, partial(self._arrived, pool, handle, extent.spans, transfer))
 
     def cascade(self, extent: Extent) -> None:
         """Write what SSD lacks of an extent in DRAM down to it."""
@@ -225,9 +236,16 @@ class Mover:
         if found.end:
             pool.index.unpin(pool.index.pin(found, use=False))
 
-    def _down(self, blocks: int, through: Done) -> None:
+    def drop_copies(self, spans: Spans, start: int, end: int) -> None:
+        """Exclusive tiers: what VRAM has (again) leaves the tiers below."""
+        for pool in (self.tiers.dram, self.tiers.ssd):
+            if pool is not None:
+                pool.index.remove(spans, start, end)
+
+    def _down(self, blocks: int, transfer: int, through: Done) -> None:
         tiers = self.tiers
-        tiers.d2h.submit(blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block, WRITE_BACK, through)
+        nbytes, descriptors = blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block
+        self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, WRITE_BACK, through)
 
     def _reserve(
         self, pool: KVPool, spans: Spans, start: int, end: int, transfer: int, known: Match | None = None
@@ -255,9 +273,8 @@ class Mover:
         if blocks == 0:
             self._arrived(ssd, handle, extent.spans, transfer)
             return
-        tiers.host.ssd_write.submit(
-            blocks * tiers.block_bytes, 1, WRITE_BACK, lambda: self._arrived(ssd, handle, extent.spans, transfer)
-        )
+        through = partial(self._arrived, ssd, handle, extent.spans, transfer)
+        tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through)
 
     def _arrived(self, pool: KVPool, handle: Node, spans: Spans, transfer: int) -> None:
         pool.index.arrived(handle, spans, transfer)

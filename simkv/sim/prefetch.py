@@ -1,7 +1,8 @@
 """The look-ahead prefetcher: promotes what waiting requests will need, SSD to DRAM to VRAM.
 
 It looks only at the first few of the waiting queue (fetching at queue entry thrashes under
-overload), once a request, and takes only VRAM that holds nothing: a prefetch evicts nobody.
+overload), once a request. It takes VRAM that holds nothing, and evicts what is cached there only
+while all waiting requests up to that one fit together: nobody before it in the queue goes short.
 """
 
 from __future__ import annotations
@@ -27,40 +28,56 @@ class QueuePrefetcher:
         """Start the transfers of waiting requests that came into the window."""
         for live in self.engine.scheduler.first(self.window):
             if not live.prefetched and live.handle is None:
-                live.prefetched = True
-                self._promote(live)
+                live.prefetched = self._promote(live)
 
     def _limit(self, live: Live) -> int:
         config = self.engine.config
         return (live.target - 1) // config.block_tokens if config.prefix_caching else 0
 
-    def _promote(self, live: Live) -> None:
+    def _promote(self, live: Live) -> bool:
+        """Start what can be started; False where a later look may find room."""
         engine = self.engine
         engine.sync()
         spans, limit = live.request.spans, self._limit(live)
         found = engine.pool.index.match(spans, limit)
         lower = engine.tiers.lookup(spans, limit, found.end)
         if found.pending or lower.pending:
-            return
+            return True
         if lower.ssd_end > lower.dram_end:
             transfer = engine.mover.promote(spans, lower.dram_end, lower.ssd_end, LOOK_AHEAD)
             if transfer:
-                live.from_ssd += lower.ssd_end - lower.dram_end
-                engine.mover.ledger.waiters[transfer].append(lambda: self._to_vram(live))
-                return
-        self._to_vram(live)
+                live.promoted.append((lower.dram_end, lower.ssd_end))
+                engine.mover.ledger.waiters[transfer].append(lambda: self._promoted(live))
+                return True
+        return self._to_vram(live)
 
-    def _to_vram(self, live: Live) -> None:
+    def _promoted(self, live: Live) -> None:
+        live.prefetched = self._to_vram(live)
+
+    def _to_vram(self, live: Live) -> bool:
         engine = self.engine
         if live.handle is not None or live.state not in (QUEUE, PREEMPTED):
-            return
+            return True
         engine.sync()
         spans, limit = live.request.spans, self._limit(live)
         found = engine.pool.index.match(spans, limit)
         lower = engine.tiers.lookup(spans, limit, found.end)
         blocks = lower.dram_end - found.end
-        if found.pending or lower.pending or blocks <= 0 or blocks > engine.pool.free_blocks:
-            return
-        live.from_dram += blocks
+        if found.pending or lower.pending or blocks <= 0:
+            return True
+        if blocks > engine.pool.free_blocks and not self._room_for(live):
+            return False
+        live.fetched.append((found.end, lower.dram_end))
         engine.mover.prefetch(spans, found.end, lower.dram_end)
         engine.replan()
+        return True
+
+    def _room_for(self, live: Live) -> bool:
+        """Whether the waiting requests up to ``live`` would all fit now."""
+        engine = self.engine
+        blocks = 0
+        for other in engine.scheduler.first(self.window):
+            blocks += -(-other.target // engine.config.block_tokens)
+            if other is live:
+                return blocks <= engine.pool.available_blocks
+        return False

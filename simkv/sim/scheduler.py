@@ -8,10 +8,11 @@ in a lower tier is held while it is loaded, and others pass it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simkv.kvcache.index import Match, Node
+from simkv.kvcache.index import Match
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.tiers import LowerHit
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
     from simkv.sim.engine import Engine
 
 
+Load = Callable[[Callable[[], None]], tuple[int, int]]
+"""Starts a load, given what to call when it is through; returns its bytes and descriptors."""
+
+
 class Chunk:
     """Part of a prompt that one step computes, after an optional load from DRAM under the same step."""
 
-    __slots__ = ("live", "load_end", "load_start", "source", "tokens")
+    __slots__ = ("live", "load", "tokens")
 
-    def __init__(
-        self, live: Live, tokens: int, load_start: int = 0, load_end: int = 0, source: Node | None = None
-    ) -> None:
+    def __init__(self, live: Live, tokens: int, load: Load | None = None) -> None:
         self.live = live
         self.tokens = tokens
-        self.load_start = load_start
-        self.load_end = load_end
-        self.source = source
-        """Holds what is to be loaded in DRAM; None where nothing is."""
+        self.load = load
+        """Starts the load under the step; None where nothing is to be loaded."""
 
 
 class Scheduler:
@@ -185,11 +186,11 @@ class Scheduler:
         lower = engine.tiers.lookup(spans, limit, match.end)
         if lower.pending:
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
-        if lower.ssd_end > lower.dram_end and not live.promoted:
-            live.promoted = True
+        if lower.ssd_end > lower.dram_end and not live.asked_ssd:
+            live.asked_ssd = True
             transfer = engine.mover.promote(spans, lower.dram_end, lower.ssd_end, DEMAND)
             if transfer:
-                live.from_ssd += lower.ssd_end - lower.dram_end
+                live.promoted.append((lower.dram_end, lower.ssd_end))
                 return self._wait_for(live, transfer, LOAD_SSD, now)
             lower = engine.tiers.lookup(spans, limit, match.end)  # the attempt may have cut what was matched
         return self._claim(live, now, budget, match, lower)
@@ -211,26 +212,36 @@ class Scheduler:
         if need > room:
             return -1
         self._note_hits(live, match.end, hit_end)
-        live.handle = pool.index.pin(match)
-        live.tokens = match.end * engine.config.block_tokens
+        live.handle = pool.index.pin(match, use=not live.preemptions)
+        live.tokens = first_tokens
         if not loads:
             return self._start(live, now, budget)
-        source = engine.mover.keep(live.request.spans, match.end, hit_end, lower.dram)
+        load = self._receive(live, match.end, hit_end, lower.dram)
         if overlap:
-            live.tokens = first_tokens
-            return self._start(live, now, budget, match.end, hit_end, source)
-        self._load(live, now, match.end, hit_end, source)
+            return self._start(live, now, budget, load)
+        heappop(self.waiting)
+        engine.hold(live, LOAD_DRAM, now)
+        load(lambda: engine.resume(live))
         return 0
 
-    def _start(
-        self,
-        live: Live,
-        now: float,
-        budget: int,
-        load_start: int = 0,
-        load_end: int = 0,
-        source: Node | None = None,
-    ) -> int:
+    def _receive(self, live: Live, start: int, end: int, known: Match | None) -> Load:
+        """Make room for a DRAM hit and enter it as on its way; return what starts the load.
+
+        Another request that meets these blocks waits for them instead of loading them again.
+        """
+        engine, pool, mover = self.engine, self.engine.pool, self.engine.mover
+        spans = live.request.spans
+        source = mover.keep(spans, start, end, known)
+        engine.make_room(end - start)
+        transfer = mover.ledger.open()
+        assert live.handle is not None
+        handle, added = pool.index.extend(live.handle, spans, end, pending=transfer)
+        assert added == end - start, "a load of what is there"
+        pool.written_blocks += added
+        live.handle = handle
+        return lambda through: mover.load(spans, start, end, source, handle, transfer, through, DEMAND)
+
+    def _start(self, live: Live, now: float, budget: int, load: Load | None = None) -> int:
         """Put ``live`` into the batch with its first chunk; -1 where its blocks can't be had."""
         engine, pool = self.engine, self.engine.pool
         assert live.handle is not None
@@ -247,33 +258,14 @@ class Scheduler:
         self._places += 1
         live.place = self._places
         engine.admitted(live, now)
-        self._add_chunk(live, Chunk(live, chunk, load_start, load_end, source))
+        self._add_chunk(live, Chunk(live, chunk, load))
         return chunk
-
-    def _load(self, live: Live, now: float, start: int, end: int, source: Node) -> None:
-        """Hold ``live`` while its DRAM hit is copied into blocks allocated up front."""
-        engine, pool = self.engine, self.engine.pool
-        heappop(self.waiting)
-        engine.take(end - start)
-        live.blocks_held = end - start
-        spans = live.request.spans
-
-        def through() -> None:
-            engine.sync()
-            assert live.handle is not None
-            live.handle, _ = pool.commit(live.handle, spans, end)
-            live.blocks_held = 0
-            live.tokens = end * engine.config.block_tokens
-            engine.resume(live)
-
-        engine.hold(live, LOAD_DRAM, now)
-        engine.mover.load(spans, start, end, source, through)
 
     def _wait_for(self, live: Live, transfer: int, state: int, now: float) -> int:
         engine = self.engine
         heappop(self.waiting)
         engine.hold(live, state, now)
-        engine.mover.ledger.waiters[transfer].append(lambda: engine.resume(live))
+        engine.mover.ledger.wait(transfer, lambda: engine.resume(live))
         return 0
 
     def _note_hits(self, live: Live, vram_end: int, hit_end: int) -> None:
@@ -281,18 +273,14 @@ class Scheduler:
         if live.hit_vram >= 0:
             return
         block_tokens = self.engine.config.block_tokens
-        loads = hit_end - vram_end
-        if not loads and not live.from_dram:
-            live.hit_vram = vram_end * block_tokens
-            return
-        ssd = min(live.from_ssd, hit_end)
-        fetched = min(live.from_dram, vram_end)
-        dram = loads + fetched - min(ssd, loads + fetched)
-        ssd = loads + fetched - dram
-        live.hit_vram = (vram_end - fetched) * block_tokens
-        live.hit_dram = dram * block_tokens
+        fetched = [(start, min(end, vram_end)) for start, end in live.fetched if start < vram_end]
+        in_time = sum(end - start for start, end in fetched)
+        below = [*fetched, (vram_end, hit_end)]
+        ssd = sum(_common(one, other) for one in below for other in live.promoted)
+        live.hit_vram = (vram_end - in_time) * block_tokens
+        live.hit_dram = (hit_end - vram_end + in_time - ssd) * block_tokens
         live.hit_ssd = ssd * block_tokens
-        self.engine.mover.used_blocks += fetched
+        self.engine.mover.used_blocks += in_time
 
     def _make_way(self, now: float) -> bool:
         """Nothing runs and the head is blocked by loaded requests behind it: the last of them gives way."""
@@ -320,10 +308,14 @@ class Scheduler:
         live.handle = None
         live.blocks_held = 0
         live.tokens = 0
-        live.promoted = False
+        live.asked_ssd = False
 
     def _blocks(self, tokens: int) -> int:
         return -(-tokens // self.engine.config.block_tokens)
+
+
+def _common(one: tuple[int, int], other: tuple[int, int]) -> int:
+    return max(0, min(one[1], other[1]) - max(one[0], other[0]))
 
 
 def _urgency(live: Live) -> tuple[int, float, int]:
