@@ -373,3 +373,34 @@ def test_mutant_lane_that_idles_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(AssertionError):
         bench.run(Watch(bench))
         assert bench.through.keys() == set("abc")
+
+
+# ---- what somebody waits for
+
+
+def test_urged_transfer_overtakes_at_the_next_chunk_and_an_active_one_keeps_its_place() -> None:
+    bench = Bench()
+    bench.send(0.0, "write", 1000, priority=WRITE_BACK)
+    bench.send(0.0, "other", 300, priority=LOOK_AHEAD)
+    carried = []
+    lane = bench.lanes["h2d"]
+
+    def ahead(_: object) -> None:
+        carried.append(lane.submit(200, 1, LOOK_AHEAD, lambda: bench.through.setdefault("ahead", bench.clock.now)))
+
+    bench.clock.at(0.05, ARRIVAL_RANK, ahead)
+    bench.clock.at(0.15, ARRIVAL_RANK, lambda _: lane.urge(carried[0], DEMAND))
+    # "other" took over at once; the urged one does at the end of the chunk in service, 0.2
+    assert bench.run() == pytest.approx({"ahead": 0.4, "other": 0.5, "write": 1.5})
+
+
+def test_urging_what_is_through_or_under_way_changes_no_time() -> None:
+    bench = Bench()
+    lane = bench.lanes["h2d"]
+    carried = []
+    bench.clock.at(0.0, ARRIVAL_RANK, lambda _: carried.append(lane.submit(500, 1, LOOK_AHEAD, lambda: None)))
+    bench.clock.at(0.1, ARRIVAL_RANK, lambda _: lane.urge(carried[0], DEMAND))
+    bench.send(0.2, "demand", 100)
+    bench.clock.at(0.55, ARRIVAL_RANK, lambda _: lane.urge(carried[0], DEMAND))
+    assert bench.run() == pytest.approx({"demand": 0.6})  # the active one is as urgent and was first
+    assert lane.submitted_bytes == lane.delivered_bytes == 600

@@ -431,6 +431,18 @@ def test_tiny_bandwidth_ends(rate: float) -> None:
 # ---- prefetch
 
 
+def test_two_requests_with_one_dram_hit_load_it_once() -> None:
+    """The second waits for the load of the first and finds its blocks in VRAM."""
+    config = evicting(num_gpu_blocks=20, h2d=1000.0)
+    requests = [same(0, 0.0, PROMPT, 1, 1), request(1, 50.0, 80, 1), same(2, 100.0, PROMPT, 1, 1)]
+    alone = run(config, requests)
+    both = run(config, [*requests, same(3, 100.1, PROMPT, 1, 1)])
+    assert both.bytes["h2d"] == alone.bytes["h2d"] == REUSED * BLOCK_BYTES
+    assert column(both, "first_token_s", [2]) == column(alone, "first_token_s", [2])
+    assert column(both, "hit_vram_tokens", [3]) == [REUSED * BLOCK]
+    assert column(both, "load_dram_time_s", [3])[0] == pytest.approx(column(both, "load_dram_time_s", [2])[0] - 0.1)
+
+
 def waiting_for_its_turn(**changes: Any) -> tuple[SystemConfig, list[Request]]:
     """A prompt computed by one replica comes again at the other, which has free VRAM and no seat until 120 s."""
     config = evicting(**({"num_gpu_blocks": 20, "max_num_seqs": 1, "replicas": 2, "shared": True} | changes))
