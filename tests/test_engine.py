@@ -14,6 +14,7 @@ from simkv.errors import LawError
 from simkv.results.check import check_run, violations
 from simkv.sim.config import ClassConfig, SystemConfig
 from simkv.sim.engine import Engine
+from simkv.sim.holdings import Holdings
 from simkv.sim.rundata import RunData
 from simkv.sim.scheduler import Scheduler
 from simkv.sim.system import System
@@ -423,13 +424,13 @@ def test_mutant_request_recorded_twice_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_mutant_forgotten_blocks_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Engine._release
+    original = Holdings.release
 
-    def leak(self: Engine, live, now: float, keep_outputs: bool) -> None:
-        original(self, live, now, keep_outputs)
+    def leak(self: Holdings, live, tokens: int, keep_outputs: bool) -> None:
+        original(self, live, tokens, keep_outputs)
         self.pool.private_blocks += live.request.id == 7
 
-    monkeypatch.setattr(Engine, "_release", leak)
+    monkeypatch.setattr(Holdings, "release", leak)
     assert killed(*busy_case())
 
 

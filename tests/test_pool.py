@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simkv.kvcache.index import Extent, Node
+from simkv.kvcache.node import Extent, Node, unpinned_blocks
 from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
 from simkv.workload.request import Spans
 from tests.test_index import BlockModel, draw_spans
@@ -64,7 +64,7 @@ class Pair:
         match = index.match(spans, full)
         end, pending = self.model.match(spans, full)
         assert (match.end, match.pending) == (end, pending)
-        room = self.pool.available_blocks - index.unpinned_blocks(match)
+        room = self.pool.available_blocks - unpinned_blocks(match)
         if pending or full - end > room:
             return
         handle = index.pin(match)

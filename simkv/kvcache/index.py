@@ -11,69 +11,10 @@ only the tail of a prefix); a *pending* node's blocks are still on their way in.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simkv.kvcache.eviction.base import EvictionPolicy
-from simkv.kvcache.spans import Key, block_key, common_tokens, locate
+from simkv.kvcache.node import Extent, Match, Node, path_extent
+from simkv.kvcache.spans import Key, advance, block_key, common_tokens, locate
 from simkv.workload.request import Spans
-
-
-class Node:
-    """An extent: ``blocks`` consecutive blocks of one prefix, below ``parent``."""
-
-    __slots__ = (
-        "blocks",
-        "children",
-        "depth",
-        "end",
-        "inserted",
-        "key",
-        "last_use",
-        "offset",
-        "parent",
-        "pending",
-        "refs",
-        "resident",
-        "span",
-        "spans",
-        "uses",
-    )
-
-    def __init__(self, parent: Node | None, key: Key, spans: Spans, span: int, offset: int, blocks: int, end: int):
-        self.parent = parent
-        self.key = key
-        self.children: dict[Key, Node] = {}
-        self.spans = spans
-        self.span = span
-        self.offset = offset
-        self.blocks = blocks
-        self.end = end
-        self.depth = end
-        """``end`` when the node was made: policies order by it, so it must not move."""
-        self.refs = 0
-        self.uses = 0
-        self.last_use = 0
-        self.inserted = 0
-        self.resident = True
-        self.pending = 0
-        """Id of the transfer that is bringing it in; 0 when it is here."""
-
-
-class Match(NamedTuple):
-    """How far a prefix is resident: up to block ``end``, which lies in (or at the end of) ``node``."""
-
-    node: Node
-    end: int
-    pending: int
-    """Id of the transfer that stopped the match (its blocks come next), or 0."""
-
-
-class Extent(NamedTuple):
-    """Blocks ``start .. end-1`` of the prefix ``spans``."""
-
-    spans: Spans
-    start: int
-    end: int
 
 
 class PrefixIndex:
@@ -129,18 +70,6 @@ class PrefixIndex:
                 offset -= spans[span][2]
                 span += 1
         return Match(node, end, 0)
-
-    def path_extent(self, node: Node, start: int, end: int) -> Extent:
-        """Return blocks ``start .. end-1`` of the path to ``node`` as an extent with spans from the root."""
-        parts: list[tuple[int, int, int]] = []
-        chain: list[Node] = []
-        at: Node | None = node
-        while at is not None and at.parent is not None:
-            chain.append(at)
-            at = at.parent
-        for part in reversed(chain):
-            parts.extend(_cut(part.spans, part.span, part.offset, part.blocks * self.block_tokens))
-        return Extent(_merged(parts), start, end)
 
     # ---- pins
 
@@ -224,7 +153,7 @@ class PrefixIndex:
                 child = self._split(child, blocks)
             added += self._claim(child, pending, resident)
             node = child
-            span, offset = _advance(spans, span, offset, blocks * block_tokens)
+            span, offset = advance(spans, span, offset, blocks * block_tokens)
         return node, added
 
     def _claim(self, child: Node, pending: int, resident: bool) -> int:
@@ -320,7 +249,7 @@ class PrefixIndex:
                 return blocks
             take = victim.blocks if victim.children else min(left, victim.blocks)
             if taken is not None:
-                taken.append(self.path_extent(victim, victim.end - take, victim.end))
+                taken.append(path_extent(victim, victim.end - take, victim.end, self.block_tokens))
             self._shorten(victim, take)
             left -= take
         return blocks - left
@@ -362,29 +291,8 @@ class PrefixIndex:
             if blocks < child.blocks:
                 break
             node = child
-            span, offset = _advance(spans, span, offset, blocks * block_tokens)
+            span, offset = advance(spans, span, offset, blocks * block_tokens)
         return held
-
-    def unpinned_blocks(self, match: Match) -> int:
-        """Return how many of the matched blocks may be evicted now (pinning them takes them away)."""
-        node, end = match.node, match.end
-        blocks = 0
-        at: Node | None = node
-        while at is not None and at.parent is not None:
-            if at.refs:
-                break
-            blocks += at.blocks - max(0, at.end - end)
-            at = at.parent
-        return blocks
-
-    def used_depth(self, handle: Node, uses: int) -> int:
-        """Return how deep the path to ``handle`` has been used at least ``uses`` times, in blocks."""
-        at: Node | None = handle
-        while at is not None and at.parent is not None:
-            if at.uses >= uses:
-                return at.end
-            at = at.parent
-        return 0
 
     def _shorten(self, node: Node, blocks: int) -> None:
         assert node.refs == 0 and node.resident and 0 < blocks <= node.blocks
@@ -436,7 +344,7 @@ class PrefixIndex:
         upper.resident = node.resident
         upper.pending = node.pending
         parent.children[node.key] = upper
-        node.span, node.offset = _advance(node.spans, node.span, node.offset, blocks * self.block_tokens)
+        node.span, node.offset = advance(node.spans, node.span, node.offset, blocks * self.block_tokens)
         key = block_key(node.spans, node.span, node.offset, self.block_tokens)
         assert key is not None
         node.key = key
@@ -470,33 +378,3 @@ class PrefixIndex:
         assert resident == self.resident_blocks, f"resident {self.resident_blocks}, tree holds {resident}"
         assert evictable == self.evictable_blocks, f"evictable {self.evictable_blocks}, tree holds {evictable}"
         assert candidates == len(self.policy), f"{len(self.policy)} candidates, tree has {candidates}"
-
-
-def _advance(spans: Spans, span: int, offset: int, tokens: int) -> tuple[int, int]:
-    offset += tokens
-    while span < len(spans) and offset >= spans[span][2]:
-        offset -= spans[span][2]
-        span += 1
-    return span, offset
-
-
-def _cut(spans: Spans, span: int, offset: int, tokens: int) -> list[tuple[int, int, int]]:
-    parts = []
-    while tokens:
-        stream, start, length = spans[span]
-        take = min(length - offset, tokens)
-        parts.append((stream, start + offset, take))
-        tokens -= take
-        span += 1
-        offset = 0
-    return parts
-
-
-def _merged(parts: list[tuple[int, int, int]]) -> Spans:
-    out: list[tuple[int, int, int]] = []
-    for stream, start, length in parts:
-        if out and out[-1][0] == stream and out[-1][1] + out[-1][2] == start:
-            out[-1] = (stream, out[-1][1], out[-1][2] + length)
-        else:
-            out.append((stream, start, length))
-    return tuple(out)

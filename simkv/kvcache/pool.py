@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from simkv.kvcache.eviction import make_policy
-from simkv.kvcache.index import Extent, Match, Node, PrefixIndex
+from simkv.kvcache.index import PrefixIndex
+from simkv.kvcache.node import Extent, Match, Node
 from simkv.workload.request import Spans
 
 UNBOUNDED_BLOCKS = 1 << 62

@@ -57,3 +57,36 @@ def common_tokens(a: Spans, ai: int, ao: int, b: Spans, bi: int, bo: int, most: 
             bi += 1
             bo = 0
     return done
+
+
+def advance(spans: Spans, span: int, offset: int, tokens: int) -> tuple[int, int]:
+    """Return the position ``tokens`` after ``(span, offset)``."""
+    offset += tokens
+    while span < len(spans) and offset >= spans[span][2]:
+        offset -= spans[span][2]
+        span += 1
+    return span, offset
+
+
+def cut(spans: Spans, span: int, offset: int, tokens: int) -> list[tuple[int, int, int]]:
+    """Return the spans of the ``tokens`` tokens from ``(span, offset)`` on."""
+    parts = []
+    while tokens:
+        stream, start, length = spans[span]
+        take = min(length - offset, tokens)
+        parts.append((stream, start + offset, take))
+        tokens -= take
+        span += 1
+        offset = 0
+    return parts
+
+
+def merged(parts: list[tuple[int, int, int]]) -> Spans:
+    """Return spans with adjacent runs of one stream joined."""
+    out: list[tuple[int, int, int]] = []
+    for stream, start, length in parts:
+        if out and out[-1][0] == stream and out[-1][1] + out[-1][2] == start:
+            out[-1] = (stream, out[-1][1], out[-1][2] + length)
+        else:
+            out.append((stream, start, length))
+    return tuple(out)

@@ -77,7 +77,7 @@ def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | No
         or _room(data, waits)
         or _seats(data, ctx, waits)
         or _loads(breakdown, loads, busy)
-        or _plain_busiest(busy)
+        or _plain_busiest(busy, breakdown)
     )
 
 
@@ -118,9 +118,15 @@ def _loads(breakdown: Mapping[str, float], loads: float, busy: Mapping[str, floa
     return Bottleneck(name, f"{share(loads)} of a request's time is waiting for loads ({NAMES[name]})")
 
 
-def _plain_busiest(busy: Mapping[str, float]) -> Bottleneck | None:
+def _plain_busiest(busy: Mapping[str, float], breakdown: Mapping[str, float]) -> Bottleneck | None:
     name = max(busy, key=lambda key: busy[key], default=None)
     if name is None:
         return None
     text = f"{NAMES[name]} busy {share(busy[name])} of the time while requests arrive"
+    if name == "gpu":
+        total = sum(breakdown.values()) or 1.0
+        computes = {"decoding": breakdown["decode"], "prefill": breakdown["prefill"] + breakdown["recompute"]}
+        what = max(computes, key=lambda key: computes[key])
+        text = f"the GPU runs steps {share(busy[name])} of the time while requests arrive; {what} is "
+        text += f"{share(computes[what] / total)} of a request's time"
     return Bottleneck(name, text if busy[name] >= 0.5 else f"{text}; nothing is near its limit")

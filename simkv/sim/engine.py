@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappush
 
-from simkv.kvcache.index import Extent
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import ENGINE_RANK, Clock, Timer
 from simkv.sim.config import SystemConfig
 from simkv.sim.gauge import Gauge
+from simkv.sim.holdings import Holdings
 from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
 from simkv.sim.mover import Mover
 from simkv.sim.prefetch import QueuePrefetcher
@@ -59,6 +59,7 @@ class Engine:
         """The one request whose prompt is partly computed: always the last admitted."""
         self.chunks: list[Chunk] = []
         """What the step in progress computes of prompts."""
+        self.holdings = Holdings(self.config, mover)
         self.scheduler = Scheduler(self)
         self.prefetcher = QueuePrefetcher(self, config.offload) if config.offload.prefetch == "queue" else None
         self.step = 0
@@ -191,37 +192,9 @@ class Engine:
         for chunk in chunks:
             live = chunk.live
             live.tokens += chunk.tokens
-            self._commit_prompt(live)
+            self.holdings.commit_prompt(live)
             if live.tokens == live.target:
                 self._first_output(live, now)
-
-    def _commit_prompt(self, live: Live) -> None:
-        """Make the full blocks computed so far shareable, and write them down as the policy says."""
-        if not self.config.prefix_caching:
-            return
-        full = live.tokens // self.config.block_tokens
-        handle = live.handle
-        assert handle is not None
-        before = handle.end
-        live.handle, _ = self.pool.commit(handle, live.request.spans, full)
-        live.blocks_held -= full - before
-        if self.mover.exclusive:
-            self.mover.drop_copies(live.request.spans, before, full)
-        self._store(live)
-
-    def _store(self, live: Live) -> None:
-        write = self.mover.write
-        handle = live.handle
-        if handle is None or write == "never" or write == "write_back" or not self.tiers.can_store:
-            return
-        most = live.request.prompt_tokens
-        if self.config.store_outputs:
-            most += live.request.output_tokens
-        end = min(handle.end, most // self.config.block_tokens)
-        if write == "write_through_selective":
-            end = min(end, self.pool.index.used_depth(handle, 2))
-        if end:
-            live.store_refused = not self.mover.store(handle, live.request.spans, end)
 
     def _first_output(self, live: Live, now: float) -> None:
         """The step that ends now gave ``live`` an output token: it decodes from here on, or is over."""
@@ -241,33 +214,14 @@ class Engine:
     def _finish(self, live: Live, now: float) -> None:
         live.enter(DECODE, now)
         live.last_token_s = now
-        self._release(live, now, keep_outputs=True)
+        self._leave(live, now, keep_outputs=True)
         mover = self.mover
         if self.tiers.dram is not None and self.config.prefix_caching:
             mover.touch(live.request.spans, live.request.prompt_tokens // self.config.block_tokens)
         self.finished(live, self.number)
 
-    def _release(self, live: Live, now: float, keep_outputs: bool) -> None:
-        """Give back what ``live`` holds; its full blocks stay cached, tails to be evicted first."""
-        tokens = live.context(self.step)
-        block_tokens = self.config.block_tokens
-        held = -(-tokens // block_tokens)
-        handle = live.handle
-        assert handle is not None
-        if live.step0 < 0:
-            held = handle.end + live.blocks_held
-        full = tokens // block_tokens if self.config.prefix_caching else 0
-        private = held - handle.end
-        if full > handle.end:
-            private -= full - handle.end
-            handle, _ = self.pool.commit(handle, live.request.spans, full)
-            live.handle = handle
-        if keep_outputs and (self.config.store_outputs or live.store_refused):
-            self._store(live)
-        self.pool.give(private)
-        self.pool.index.unpin(handle)
-        live.handle = None
-        live.blocks_held = 0
+    def _leave(self, live: Live, now: float, keep_outputs: bool) -> None:
+        self.holdings.release(live, live.context(self.step), keep_outputs)
         self.running.pop(live, None)
         self.gauge.set_running(now, len(self.running))
 
@@ -281,7 +235,7 @@ class Engine:
             live.last_token_s = now
         if live is self.partial:
             self.partial = None
-        self._release(live, now, keep_outputs=False)
+        self._leave(live, now, keep_outputs=False)
         live.step0 = -1
         live.computed_once = max(live.computed_once, tokens)
         live.generated = made
@@ -397,31 +351,15 @@ class Engine:
         if need:
             if need > pool.available_blocks:
                 return False
-            self.take(need)
+            self.holdings.take(need)
         self._allocated = self.step + 1
         return True
 
     def allocate_step(self, need: int) -> None:
         """Take the decode blocks of the step that is about to begin (the scheduler made sure of them)."""
         if need:
-            self.take(need)
+            self.holdings.take(need)
         self._allocated = self.step + 1
-
-    def take(self, blocks: int) -> None:
-        """Take private blocks now; what that evicts goes down a tier where the policy says so."""
-        if self.mover.spills:
-            self.make_room(blocks)
-        self.pool.take(blocks)
-
-    def make_room(self, blocks: int) -> None:
-        """Have ``blocks`` blocks free now; what that evicts goes down a tier where the policy says so."""
-        if self.mover.spills:
-            taken: list[Extent] = []
-            self.pool.make_room(blocks, taken)
-            if taken:
-                self.mover.spill(taken)
-        else:
-            self.pool.make_room(blocks)
 
     # ---- loads that hold their request
 

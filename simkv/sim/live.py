@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simkv.kvcache.index import Node
+from simkv.kvcache.node import Node
 from simkv.workload.request import Request
 
 QUEUE, LOAD_DRAM, LOAD_SSD, PREFILL, DECODE, RECOMPUTE, PREEMPTED = range(7)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from simkv.kvcache.index import Extent, Match, Node
+from simkv.kvcache.node import Extent, Match, Node
 from simkv.kvcache.pool import KVPool
 from simkv.sim.config import OffloadConfig
 from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK, Lane, Transfer

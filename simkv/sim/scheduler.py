@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simkv.kvcache.index import Match
+from simkv.kvcache.node import Match, unpinned_blocks
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.tiers import LowerHit
@@ -126,7 +126,7 @@ class Scheduler:
         partial = engine.partial
         if partial is not None and chunk:
             if chunk_need:
-                engine.take(chunk_need)
+                engine.holdings.take(chunk_need)
                 partial.blocks_held += chunk_need
             self._add_chunk(partial, Chunk(partial, chunk))
             budget -= chunk
@@ -201,7 +201,7 @@ class Scheduler:
         hit_end = lower.dram_end
         loads = hit_end - match.end
         overlap = engine.config.load == "overlap"
-        room = pool.available_blocks - pool.index.unpinned_blocks(match)
+        room = pool.available_blocks - unpinned_blocks(match)
         first_tokens = hit_end * engine.config.block_tokens
         if loads and not overlap:
             need = loads
@@ -232,7 +232,7 @@ class Scheduler:
         engine, pool, mover = self.engine, self.engine.pool, self.engine.mover
         spans = live.request.spans
         source = mover.keep(spans, start, end, known)
-        engine.make_room(end - start)
+        engine.holdings.make_room(end - start)
         transfer = mover.ledger.open()
         assert live.handle is not None
         handle, added = pool.index.extend(live.handle, spans, end, pending=transfer)
@@ -253,7 +253,7 @@ class Scheduler:
             return -1
         heappop(self.waiting)
         if need:
-            engine.take(need)
+            engine.holdings.take(need)
             live.blocks_held += need
         self._places += 1
         live.place = self._places

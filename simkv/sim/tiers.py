@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simkv.kvcache.index import Match
+from simkv.kvcache.node import Match
 from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
 from simkv.sim.clock import Clock
 from simkv.sim.config import SystemConfig

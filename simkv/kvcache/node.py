@@ -1,0 +1,102 @@
+"""The nodes of a prefix index, and what can be told from a path of them alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simkv.kvcache.spans import Key, cut, merged
+from simkv.workload.request import Spans
+
+
+class Node:
+    """An extent: ``blocks`` consecutive blocks of one prefix, below ``parent``."""
+
+    __slots__ = (
+        "blocks",
+        "children",
+        "depth",
+        "end",
+        "inserted",
+        "key",
+        "last_use",
+        "offset",
+        "parent",
+        "pending",
+        "refs",
+        "resident",
+        "span",
+        "spans",
+        "uses",
+    )
+
+    def __init__(self, parent: Node | None, key: Key, spans: Spans, span: int, offset: int, blocks: int, end: int):
+        self.parent = parent
+        self.key = key
+        self.children: dict[Key, Node] = {}
+        self.spans = spans
+        self.span = span
+        self.offset = offset
+        self.blocks = blocks
+        self.end = end
+        self.depth = end
+        """``end`` when the node was made: policies order by it, so it must not move."""
+        self.refs = 0
+        self.uses = 0
+        self.last_use = 0
+        self.inserted = 0
+        self.resident = True
+        self.pending = 0
+        """Id of the transfer that is bringing it in; 0 when it is here."""
+
+
+class Match(NamedTuple):
+    """How far a prefix is resident: up to block ``end``, which lies in (or at the end of) ``node``."""
+
+    node: Node
+    end: int
+    pending: int
+    """Id of the transfer that stopped the match (its blocks come next), or 0."""
+
+
+class Extent(NamedTuple):
+    """Blocks ``start .. end-1`` of the prefix ``spans``."""
+
+    spans: Spans
+    start: int
+    end: int
+
+
+def path_extent(node: Node, start: int, end: int, block_tokens: int) -> Extent:
+    """Return blocks ``start .. end-1`` of the path to ``node`` as an extent with spans from the root."""
+    parts: list[tuple[int, int, int]] = []
+    chain: list[Node] = []
+    at: Node | None = node
+    while at is not None and at.parent is not None:
+        chain.append(at)
+        at = at.parent
+    for part in reversed(chain):
+        parts.extend(cut(part.spans, part.span, part.offset, part.blocks * block_tokens))
+    return Extent(merged(parts), start, end)
+
+
+def unpinned_blocks(match: Match) -> int:
+    """Return how many of the matched blocks may be evicted now (pinning them takes them away)."""
+    node, end = match.node, match.end
+    blocks = 0
+    at: Node | None = node
+    while at is not None and at.parent is not None:
+        if at.refs:
+            break
+        blocks += at.blocks - max(0, at.end - end)
+        at = at.parent
+    return blocks
+
+
+def used_depth(handle: Node, uses: int) -> int:
+    """Return how deep the path to ``handle`` has been used at least ``uses`` times, in blocks."""
+    at: Node | None = handle
+    while at is not None and at.parent is not None:
+        if at.uses >= uses:
+            return at.end
+        at = at.parent
+    return 0

@@ -1,0 +1,82 @@
+"""What running requests hold in VRAM: blocks taken, made shareable, written down, given back."""
+
+from __future__ import annotations
+
+from simkv.kvcache.node import Extent, used_depth
+from simkv.sim.config import EngineConfig
+from simkv.sim.live import Live
+from simkv.sim.mover import Mover
+
+
+class Holdings:
+    """The VRAM of one replica as its requests come to hold it and let it go."""
+
+    def __init__(self, config: EngineConfig, mover: Mover) -> None:
+        self.config = config
+        self.mover = mover
+        self.pool = mover.tiers.vram
+
+    def take(self, blocks: int) -> None:
+        """Take private blocks now; what that evicts goes down a tier where the policy says so."""
+        if self.mover.spills:
+            self.make_room(blocks)
+        self.pool.take(blocks)
+
+    def make_room(self, blocks: int) -> None:
+        """Have ``blocks`` blocks free now; what that evicts goes down a tier where the policy says so."""
+        if self.mover.spills:
+            taken: list[Extent] = []
+            self.pool.make_room(blocks, taken)
+            if taken:
+                self.mover.spill(taken)
+        else:
+            self.pool.make_room(blocks)
+
+    def commit_prompt(self, live: Live) -> None:
+        """Make the full blocks computed so far shareable, and write them down as the policy says."""
+        if not self.config.prefix_caching:
+            return
+        full = live.tokens // self.config.block_tokens
+        handle = live.handle
+        assert handle is not None
+        before = handle.end
+        live.handle, _ = self.pool.commit(handle, live.request.spans, full)
+        live.blocks_held -= full - before
+        if self.mover.exclusive:
+            self.mover.drop_copies(live.request.spans, before, full)
+        self._store(live)
+
+    def _store(self, live: Live) -> None:
+        write = self.mover.write
+        handle = live.handle
+        if handle is None or write == "never" or write == "write_back" or not self.mover.tiers.can_store:
+            return
+        most = live.request.prompt_tokens
+        if self.config.store_outputs:
+            most += live.request.output_tokens
+        end = min(handle.end, most // self.config.block_tokens)
+        if write == "write_through_selective":
+            end = min(end, used_depth(handle, 2))
+        if end:
+            live.store_refused = not self.mover.store(handle, live.request.spans, end)
+
+    def release(self, live: Live, tokens: int, keep_outputs: bool) -> None:
+        """Give back what ``live`` holds for ``tokens`` tokens; full blocks stay cached, to be evicted tails first."""
+        block_tokens = self.config.block_tokens
+        held = -(-tokens // block_tokens)
+        handle = live.handle
+        assert handle is not None
+        if live.step0 < 0:
+            held = handle.end + live.blocks_held
+        full = tokens // block_tokens if self.config.prefix_caching else 0
+        private = held - handle.end
+        if full > handle.end:
+            private -= full - handle.end
+            handle, _ = self.pool.commit(handle, live.request.spans, full)
+            live.handle = handle
+        if keep_outputs and (self.config.store_outputs or live.store_refused):
+            self._store(live)
+        self.pool.give(private)
+        self.pool.index.unpin(handle)
+        live.handle = None
+        live.blocks_held = 0
