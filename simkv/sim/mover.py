@@ -12,7 +12,7 @@ from simkv.kvcache.node import Extent, Match, Node
 from simkv.kvcache.pool import KVPool
 from simkv.sim.config import OffloadConfig
 from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK, Lane, Transfer
-from simkv.sim.tiers import ReplicaTiers
+from simkv.sim.tiers import LowerHit, ReplicaTiers
 from simkv.workload.request import Spans
 
 Done = Callable[[], None]
@@ -105,15 +105,17 @@ class Mover:
         self.ledger.carriers[transfer] = tiers.h2d, tiers.h2d.submit(nbytes, descriptors, priority, through)
         return nbytes, descriptors
 
-    def promote(self, spans: Spans, start: int, end: int, priority: int) -> int:
-        """Copy blocks from SSD to DRAM; return the transfer's id, or 0 where DRAM has no room (a miss)."""
+    def promote(self, spans: Spans, found: LowerHit, priority: int) -> int:
+        """Copy what was ``found`` on SSD to DRAM; return the transfer's id, or 0 where DRAM has no room (a miss)."""
         tiers = self.tiers
         assert tiers.dram is not None and tiers.ssd is not None
         ssd, dram = tiers.ssd, tiers.dram
+        start, end = found.dram_end, found.ssd_end
         transfer = self.ledger.open()
-        source = ssd.index.pin(ssd.index.match(spans, end, start))
+        assert found.ssd is not None
+        source = ssd.index.pin(found.ssd)
         assert source.end == end, "a promotion of what is not there"
-        reserved = self._reserve(dram, spans, start, end, transfer)
+        reserved = self._reserve(dram, spans, start, end, transfer, found.dram)
         if reserved is None:
             ssd.index.unpin(source)
             del self.ledger.waiters[transfer]

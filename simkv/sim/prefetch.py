@@ -44,7 +44,7 @@ class QueuePrefetcher:
         if found.pending or lower.pending:
             return True
         if lower.ssd_end > lower.dram_end:
-            transfer = engine.mover.promote(spans, lower.dram_end, lower.ssd_end, LOOK_AHEAD)
+            transfer = engine.mover.promote(spans, lower, LOOK_AHEAD)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
                 engine.mover.ledger.waiters[transfer].append(lambda: self._promoted(live))

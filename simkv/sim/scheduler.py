@@ -188,7 +188,7 @@ class Scheduler:
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
         if lower.ssd_end > lower.dram_end and not live.asked_ssd:
             live.asked_ssd = True
-            transfer = engine.mover.promote(spans, lower.dram_end, lower.ssd_end, DEMAND)
+            transfer = engine.mover.promote(spans, lower, DEMAND)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
                 return self._wait_for(live, transfer, LOAD_SSD, now)
