@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from simkv.kvcache.node import Match, unpinned_blocks
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
-from simkv.sim.tiers import LowerHit
 
 if TYPE_CHECKING:
     from simkv.sim.engine import Engine
@@ -42,6 +41,7 @@ class Scheduler:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.config = engine.config
         self.by_priority = engine.config.scheduling == "priority"
         self.waiting: list[tuple[tuple[int, int], Live]] = []
         self.look_again = False
@@ -90,7 +90,7 @@ class Scheduler:
             if not self.waiting:  # nothing to decide
                 self.look_again = False
                 return changed
-            preempted, budget = False, engine.config.max_num_batched_tokens - engine.batch.size
+            preempted, budget = False, self.config.max_num_batched_tokens - engine.batch.size
         else:
             preempted, budget = self._schedule_running(now)
         look = self.look_again or changed or preempted
@@ -111,7 +111,7 @@ class Scheduler:
         batch = engine.batch
         preempted = False
         while True:
-            budget = engine.config.max_num_batched_tokens - batch.size
+            budget = self.config.max_num_batched_tokens - batch.size
             decode_need = batch.phases[engine.step % batch.block_tokens] if batch.size else 0
             chunk, chunk_need = self._partial_chunk(budget) if engine.partial is not None else (0, 0)
             if decode_need + chunk_need <= pool.available_blocks:
@@ -163,7 +163,7 @@ class Scheduler:
     def _admit(self, now: float, budget: int) -> bool:
         engine = self.engine
         changed = False
-        most = engine.config.max_num_seqs
+        most = self.config.max_num_seqs
         while self.waiting and budget > 0 and len(engine.running) < most:
             live = self.waiting[0][1]
             used = self._try(live, now, budget)
@@ -175,14 +175,16 @@ class Scheduler:
 
     def _try(self, live: Live, now: float, budget: int) -> int:
         """Admit the head of the queue, or hold it for a load (0 tokens); -1 where it must wait."""
-        engine, pool = self.engine, self.engine.pool
+        engine, config = self.engine, self.config
         if live.handle is not None:  # loaded before
-            return self._start(live, now, budget)
+            return self._start_loaded(live, now, budget)
         spans = live.request.spans
-        limit = (live.target - 1) // engine.config.block_tokens if engine.config.prefix_caching else 0
-        match = pool.index.match(spans, limit)
+        limit = (live.target - 1) // config.block_tokens if config.prefix_caching else 0
+        match = engine.pool.index.match(spans, limit)
         if match.pending:
             return self._wait_for(live, match.pending, LOAD_DRAM, now)
+        if not engine.tiers.can_load:
+            return self._claim(live, now, budget, match, match.end, None)
         lower = engine.tiers.lookup(spans, limit, match.end)
         if lower.pending:
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
@@ -193,32 +195,29 @@ class Scheduler:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
                 return self._wait_for(live, transfer, LOAD_SSD, now)
             lower = engine.tiers.lookup(spans, limit, match.end)  # the attempt may have cut what was matched
-        return self._claim(live, now, budget, match, lower)
+        return self._claim(live, now, budget, match, lower.dram_end, lower.dram)
 
-    def _claim(self, live: Live, now: float, budget: int, match: Match, lower: LowerHit) -> int:
-        """Take the VRAM hit and, where there is one, the DRAM hit; side effects only if all fits."""
-        engine, pool = self.engine, self.engine.pool
-        hit_end = lower.dram_end
-        loads = hit_end - match.end
-        overlap = engine.config.load == "overlap"
-        room = pool.available_blocks - unpinned_blocks(match)
-        first_tokens = hit_end * engine.config.block_tokens
-        if loads and not overlap:
-            need = loads
-        else:
-            need = self._blocks(first_tokens + min(live.target - first_tokens, budget)) - match.end
-        if engine.config.reserve_full_prompt:
-            need = max(need, self._blocks(live.target) - match.end)
-        if need > room:
+    def _claim(self, live: Live, now: float, budget: int, match: Match, hit_end: int, dram: Match | None) -> int:
+        """Take the VRAM hit and, where there is one, the DRAM hit up to ``hit_end``; side effects only if all fits."""
+        engine, pool, config = self.engine, self.engine.pool, self.config
+        vram_end = match.end
+        holds = hit_end > vram_end and not engine.overlaps
+        tokens = hit_end * config.block_tokens
+        chunk = min(live.target - tokens, budget)
+        own = 0 if holds else self._blocks(tokens + chunk) - hit_end
+        need = hit_end - vram_end + own
+        if config.reserve_full_prompt:
+            need = max(need, self._blocks(live.target) - vram_end)
+        if need > pool.available_blocks - unpinned_blocks(match):
             return -1
-        self._note_hits(live, match.end, hit_end)
+        self._note_hits(live, vram_end, hit_end)
         live.handle = pool.index.pin(match, use=not live.preemptions)
-        live.tokens = first_tokens
-        if not loads:
-            return self._start(live, now, budget)
-        load = self._receive(live, match.end, hit_end, lower.dram)
-        if overlap:
-            return self._start(live, now, budget, load)
+        live.tokens = tokens
+        load = self._receive(live, vram_end, hit_end, dram) if hit_end > vram_end else None
+        if not holds:
+            self._start(live, now, chunk, own, load)
+            return chunk
+        assert load is not None
         heappop(self.waiting)
         engine.hold(live, LOAD_DRAM, now)
         load(lambda: engine.resume(live))
@@ -241,25 +240,27 @@ class Scheduler:
         live.handle = handle
         return lambda through: mover.load(spans, start, end, source, handle, transfer, through, DEMAND)
 
-    def _start(self, live: Live, now: float, budget: int, load: Load | None = None) -> int:
-        """Put ``live`` into the batch with its first chunk; -1 where its blocks can't be had."""
-        engine, pool = self.engine, self.engine.pool
+    def _start_loaded(self, live: Live, now: float, budget: int) -> int:
+        """Start a request whose load is through; -1 where its blocks can't be had."""
         assert live.handle is not None
         chunk = min(live.target - live.tokens, budget)
-        held = live.handle.end + live.blocks_held
-        need = self._blocks(live.tokens + chunk) - held
-        check = self._blocks(live.target) - held if engine.config.reserve_full_prompt else need
-        if max(check, need) > pool.available_blocks:
+        need = self._blocks(live.tokens + chunk) - live.handle.end
+        most = self._blocks(live.target) - live.handle.end if self.config.reserve_full_prompt else need
+        if max(most, need) > self.engine.pool.available_blocks:
             return -1
+        self._start(live, now, chunk, need, None)
+        return chunk
+
+    def _start(self, live: Live, now: float, chunk: int, need: int, load: Load | None) -> None:
+        """Put the head of the queue into the batch with its first chunk and the ``need`` blocks that it takes."""
         heappop(self.waiting)
         if need:
-            engine.holdings.take(need)
-            live.blocks_held += need
+            self.engine.holdings.take(need)
+            live.blocks_held = need
         self._places += 1
         live.place = self._places
-        engine.admitted(live, now)
+        self.engine.admitted(live, now)
         self._add_chunk(live, Chunk(live, chunk, load))
-        return chunk
 
     def _wait_for(self, live: Live, transfer: int, state: int, now: float) -> int:
         engine = self.engine
@@ -272,7 +273,10 @@ class Scheduler:
         """Book the first admission's hits on the tiers that served them (the prompt's tokens only)."""
         if live.hit_vram >= 0:
             return
-        block_tokens = self.engine.config.block_tokens
+        block_tokens = self.config.block_tokens
+        if vram_end == hit_end and not live.fetched:
+            live.hit_vram = vram_end * block_tokens
+            return
         fetched = [(start, min(end, vram_end)) for start, end in live.fetched if start < vram_end]
         in_time = sum(end - start for start, end in fetched)
         below = [*fetched, (vram_end, hit_end)]
@@ -291,7 +295,7 @@ class Scheduler:
             if not holders:
                 break
             self._give_way(max(holders, key=lambda live: live.order))
-            changed |= self._admit(now, engine.config.max_num_batched_tokens)
+            changed |= self._admit(now, self.config.max_num_batched_tokens)
             if engine.gauge.held:
                 break
         return changed
@@ -311,7 +315,7 @@ class Scheduler:
         live.asked_ssd = False
 
     def _blocks(self, tokens: int) -> int:
-        return -(-tokens // self.engine.config.block_tokens)
+        return -(-tokens // self.config.block_tokens)
 
 
 def _common(one: tuple[int, int], other: tuple[int, int]) -> int:

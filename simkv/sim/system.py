@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from math import nan
 from time import perf_counter
 
 from simkv.errors import InfeasibleError
@@ -108,8 +109,7 @@ class System:
         self.arrived += 1
         cls, priority = self._classes[request.cls]
         live = Live(request, cls, priority, self.clock.now)
-        ceiling = self.ceiling.add(request)
-        live.ceiling = ceiling
+        live.ceiling = self.ceiling.add(request)
         if not self._can_ever_fit(request):
             self._reject(live)
             return
@@ -146,38 +146,29 @@ class System:
             self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
 
     def _record(self, live: Live, replica: int, rejected: bool) -> None:
-        request = live.request
-        nan = float("nan")
-        self.recorder.request(
-            (
-                request.id,
-                request.session,
-                request.turn,
-                live.cls,
-                replica,
-                rejected,
-                request.arrival_s,
-                nan if rejected else live.scheduled_s,
-                nan if rejected else live.first_token_s,
-                self.clock.now,
-                request.prompt_tokens,
-                request.output_tokens,
-                max(0, live.hit_vram),
-                live.hit_dram,
-                live.hit_ssd,
-                live.recomputed,
-                live.preemptions,
-                live.parts[0],
-                live.parts[1],
-                live.parts[2],
-                live.parts[3],
-                live.parts[4],
-                live.parts[5],
-                live.parts[6],
-                live.ceiling,
-            ),
-            self.clock.now - request.arrival_s,
+        request, now = live.request, self.clock.now
+        row = (
+            request.id,
+            request.session,
+            request.turn,
+            live.cls,
+            replica,
+            rejected,
+            request.arrival_s,
+            nan if rejected else live.scheduled_s,
+            nan if rejected else live.first_token_s,
+            now,
+            request.prompt_tokens,
+            request.output_tokens,
+            max(0, live.hit_vram),
+            live.hit_dram,
+            live.hit_ssd,
+            live.recomputed,
+            live.preemptions,
+            *live.parts,
+            live.ceiling,
         )
+        self.recorder.request(row, now - request.arrival_s)
 
     # ---- collecting
 
