@@ -270,7 +270,11 @@ class Engine:
             return
         batch, step = self.batch, self.step
         if changed or not self._anchored or step >= self._valid_to:
-            self._anchor(now, *self.cost.decode(batch.size, batch.context_tokens(step)))
+            self._anchor_s = now
+            self._anchor_step = step
+            self._first_s, self._growth_s, valid = self.cost.decode(batch.size, batch.context_tokens(step))
+            self._valid_to = step + valid
+            self._anchored = True
         last = batch.next_end()
         if last > self._valid_to:
             last = self._valid_to
@@ -279,7 +283,7 @@ class Engine:
         if last > step + 1:
             last = step + 1 + batch.steps_within(step + 1, self._room(), last - step - 1)
         self._target = last
-        self._fire_at(self._boundary(last))
+        self._fire_at(boundary_s(self._anchor_s, self._first_s, self._growth_s, last - self._anchor_step))
 
     def _room(self) -> int:
         """Blocks that steps under way may take without anybody having to decide something."""
@@ -292,7 +296,7 @@ class Engine:
         context = batch.context_tokens(self.step) if batch.size else 0
         compute_s = self.cost.mixed(batch.size, context, work, sampled)
         self._target = self.step + 1
-        self._anchor(now, compute_s, 0.0, 1)
+        self._anchor_one(now, compute_s)
         if self.overlaps and any(chunk.load for chunk in self.chunks):
             self._begin_overlapped(now, compute_s, [chunk for chunk in self.chunks if chunk.load])
         else:
@@ -312,20 +316,21 @@ class Engine:
             for chunk in loads:
                 chunk.live.parts[LOAD_DRAM] += end_s - now - compute_s
                 chunk.live.since_s += end_s - now - compute_s
-            self._anchor(now, end_s - now, 0.0, 1)
+            self._anchor_one(now, end_s - now)
             self._fire_at(max(self._boundary(self._target), self.clock._now))
 
         for chunk in loads:
             assert chunk.load is not None
             alone_s += self.tiers.h2d.service_s(*chunk.load(through))
 
-    def _anchor(self, now: float, first_s: float, growth_s: float, valid: int) -> None:
+    def _anchor_one(self, now: float, step_s: float) -> None:
+        """Anchor a series of one step: what follows a mixed step is another batch."""
         self._anchor_s = now
         self._anchor_step = self.step
-        self._first_s = first_s
-        self._growth_s = growth_s
-        self._valid_to = self.step + valid
-        self._anchored = not self.chunks
+        self._first_s = step_s
+        self._growth_s = 0.0
+        self._valid_to = self.step + 1
+        self._anchored = False
 
     def _next_boundary(self, now: float) -> int:
         """The first step that has not begun: one that begins now counts until this engine's turn is over."""

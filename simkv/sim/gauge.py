@@ -34,7 +34,8 @@ class Gauge:
 
     def set_running(self, now: float, running: int) -> None:
         """Set the number of running requests."""
-        self.update(now)
+        if now > self.since_s:
+            self.update(now)
         self.running = running
         if running > self.running_max:
             self.running_max = running

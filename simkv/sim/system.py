@@ -98,7 +98,7 @@ class System:
         for request in self.source.arrivals():
             if until is not None and request.arrival_s > until:
                 break
-            if request.arrival_s > clock.now:
+            if request.arrival_s > clock._now:
                 yield clock.until(request.arrival_s, ARRIVAL_RANK)
             self._arrive(request)
 
@@ -108,7 +108,7 @@ class System:
     def _arrive(self, request: Request) -> None:
         self.arrived += 1
         cls, priority = self._classes[request.cls]
-        live = Live(request, cls, priority, self.clock.now)
+        live = Live(request, cls, priority, self.clock._now)
         live.ceiling = self.ceiling.add(request)
         if not self._can_ever_fit(request):
             self._reject(live)
@@ -134,7 +134,7 @@ class System:
         self._ask_what_follows(live.request, finished=True)
 
     def _ask_what_follows(self, request: Request, finished: bool) -> None:
-        now = self.clock.now
+        now = self.clock._now
         self.last_ended_s = now
         if self.arrived == self.finished + self.rejected:
             for engine in self.engines:
@@ -146,7 +146,7 @@ class System:
             self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
 
     def _record(self, live: Live, replica: int, rejected: bool) -> None:
-        request, now = live.request, self.clock.now
+        request, now = live.request, self.clock._now
         row = (
             request.id,
             request.session,
@@ -173,7 +173,7 @@ class System:
     # ---- collecting
 
     def _collect(self, interrupted: bool, wall_s: float) -> RunData:
-        now = self.clock.now if interrupted else self.last_ended_s
+        now = self.clock._now if interrupted else self.last_ended_s
         for engine in self.engines:
             engine.gauge.update(now)
         self.sampler.finish()
