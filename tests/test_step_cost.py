@@ -120,7 +120,7 @@ def test_modes_add_overhead_and_unknown_is_refused() -> None:
     kernels, graphs, eager = (
         step_cost(model, gpu, mode=mode).decode(1, 1)[0] for mode in ("kernels", "graphs", "eager")
     )
-    assert kernels < graphs < eager
+    assert kernels <= graphs < eager  # on this card nothing is known to lie between two captured steps
     with pytest.raises(InputError, match="mode"):
         step_cost(model, gpu, mode="lazy")  # type: ignore[arg-type]
 
