@@ -50,7 +50,7 @@ CASES = (
     Case("speed-1k", "scenarios/speed-100k.yaml", ("workload.requests=1000",), 1.0, 0),
     Case("mooncake", "scenarios/mooncake-conversation.yaml", ("run.baselines=[]",), 4.0, 300),
     Case("mooncake-baseline", "scenarios/mooncake-conversation.yaml", ("run.baselines=[no_offload]",), 8.0, 300),
-    Case("sessions-100k", "benchmarks/sessions-100k.yaml", (), 20.0, 0),
+    Case("sessions-100k", "scenarios/speed-sessions.yaml", (), 20.0, 0),
     Case("speed-1m", "scenarios/speed-100k.yaml", ("workload.requests=1000000",), 40.0, 400),
 )
 
