@@ -213,7 +213,7 @@ class System:
             load_waits=sum(engine.load_waits for engine in self.engines),
             steps_total=sum(engine.step for engine in self.engines),
             macro_steps=sum(engine.macro_steps for engine in self.engines),
-            events=self.clock.events,
+            events=self.clock.count_events(),
             prefetch={"loaded_bytes": fetched, "used_bytes": used, "wasted_bytes": fetched - used},
             wall_s=wall_s,
         )
