@@ -509,6 +509,24 @@ def test_queue_prefetch_pushed_out_before_use_is_wasted() -> None:
     assert data.bytes["h2d"] == 8000 - data.prefetch["used_bytes"]  # what was pushed out is loaded again
 
 
+def test_promoted_twice_is_hit_once() -> None:
+    """A look-ahead promotion finds no room in VRAM and is pushed out of DRAM; admission promotes again."""
+    config, _ = waiting_for_its_turn(num_gpu_blocks=20, dram_blocks=6, ssd_blocks=100)
+    requests = [
+        same(0, 0.0, PROMPT, 1, 1),
+        request(1, 40.0, 4, 1),
+        request(2, 50.0, 24, 1),  # pushes the prompt out of DRAM
+        request(3, 100.0, 60, 20),  # has the other replica's seat and VRAM until 120 s
+        request(4, 105.0, 4, 1),
+        same(5, 108.0, PROMPT, 1, 1),
+        request(6, 110.0, 24, 1),  # pushes the prompt out of DRAM again
+    ]
+    data = run(with_prefetch(config), requests)
+    assert data.bytes["ssd_read"] == 2 * REUSED * BLOCK_BYTES
+    assert column(data, "hit_ssd_tokens", [5]) == [REUSED * BLOCK]
+    assert column(data, "hit_dram_tokens", [5]) == [0]
+
+
 # ---- laws
 
 

@@ -280,7 +280,7 @@ class Scheduler:
         fetched = [(start, min(end, vram_end)) for start, end in live.fetched if start < vram_end]
         in_time = sum(end - start for start, end in fetched)
         below = [*fetched, (vram_end, hit_end)]
-        ssd = sum(_common(one, other) for one in below for other in live.promoted)
+        ssd = sum(_common(one, other) for one in below for other in _merged(live.promoted))
         live.hit_vram = (vram_end - in_time) * block_tokens
         live.hit_dram = (hit_end - vram_end + in_time - ssd) * block_tokens
         live.hit_ssd = ssd * block_tokens
@@ -316,6 +316,17 @@ class Scheduler:
 
     def _blocks(self, tokens: int) -> int:
         return -(-tokens // self.config.block_tokens)
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the union, ranges apart: what was pushed out of DRAM again may have been promoted twice."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if apart and start <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        else:
+            apart.append((start, end))
+    return apart
 
 
 def _common(one: tuple[int, int], other: tuple[int, int]) -> int:
