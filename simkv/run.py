@@ -115,7 +115,7 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         question=s.question or "",
         slo=_targets(s.slo),
         classes={name: _targets(cls.slo) for name, cls in s.classes.items()},
-        cost=_prices(cost) if cost is not None else None,
+        cost=cost.model_dump(exclude_none=True) if cost is not None else None,
         gpus=s.replicas.count * s.replicas.tensor_parallel,
         dram_gib=min(config.dram.capacity_bytes, float(1 << 62)) * s.replicas.hosts / GIB,
         ssd_tib=min(config.ssd.capacity_bytes, float(1 << 62)) * s.replicas.hosts / TIB,
@@ -142,10 +142,6 @@ def _targets(section: Any) -> dict[str, float]:
         return {}
     values = section if isinstance(section, dict) else section.model_dump(exclude_none=True)
     return {name: float(value) for name, value in values.items()}
-
-
-def _prices(section: Any) -> dict[str, float | str]:
-    return {name: value for name, value in section.model_dump(exclude_none=True).items() if not hasattr(value, "year")}
 
 
 def _expected_requests(resolved: Resolved) -> int | None:

@@ -246,11 +246,11 @@ def short(value: float, dimension: DimensionName) -> str:
     return (
         _three_digits(value / factor) + unit
         if value
-        else f"0{scales[-1][1] if dimension == 'size' else unit_of_zero(dimension)}"
+        else f"0{scales[-1][1] if dimension == 'size' else _unit_of_zero(dimension)}"
     )
 
 
-def unit_of_zero(dimension: DimensionName) -> str:
+def _unit_of_zero(dimension: DimensionName) -> str:
     """Return the unit, with its gap, in which people read a zero."""
     return {"rate": " GB/s", "time": " s", "request_rate": " req/s"}.get(dimension, "")
 

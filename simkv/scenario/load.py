@@ -19,7 +19,7 @@ from simkv.scenario.problems import problem, problems_of
 from simkv.scenario.quantity import SI
 from simkv.scenario.schema import Scenario
 
-SCENARIO, SET, CATALOGUE, DEFAULT, COMPUTED = "scenario", "--set", "catalogue", "default", "computed"
+SCENARIO, SET, CATALOGUE, DEFAULT = "scenario", "--set", "catalogue", "default"
 _LINK_FIGURES = {"h2d": "h2d_bytes_per_s", "d2h": "d2h_bytes_per_s", "duplex": "duplex_bytes_per_s"}
 
 

@@ -64,9 +64,10 @@ class Quantity:
         """Return ``value`` as a scenario file holds it: text with its unit, or a bare number where that is right."""
         if isinstance(value, str):
             return value
-        if units.DIMENSIONS[self.dimension].base == "" and "tokens" not in (text := units.exact(value, self.dimension)):
-            return int(text) if units.DIMENSIONS[self.dimension].integer else float(value)
-        return units.exact(value, self.dimension)
+        dim = units.DIMENSIONS[self.dimension]
+        if dim.base:
+            return units.exact(value, self.dimension)
+        return int(value) if dim.integer else float(value)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.parse)

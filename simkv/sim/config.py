@@ -95,7 +95,7 @@ class SsdConfig:
 
 @dataclass(frozen=True, slots=True)
 class OffloadConfig:
-    """Which policy decides; every tier uses the same eviction policy unless told otherwise."""
+    """Which policies decide; every tier uses the same eviction policy."""
 
     eviction: str = "lru"
     eviction_lambda: float | None = None

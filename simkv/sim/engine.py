@@ -24,8 +24,6 @@ from simkv.sim.scheduler import Chunk, Scheduler
 from simkv.sim.series import boundary_s, steps_to_reach
 from simkv.sim.tiers import ReplicaTiers
 
-_FAR = 1 << 62
-
 
 class Engine:
     """The forward steps of one replica, and the requests that wait for or take part in them."""
@@ -82,7 +80,6 @@ class Engine:
         self._loads_in_step = 0
         self.macro_steps = 0
         self.preemptions = 0
-        self.recomputed_tokens = 0
         self.load_waits = 0
         mover.sync = self.sync
         mover.wake = self.wake

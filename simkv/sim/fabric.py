@@ -21,7 +21,7 @@ DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
 class Transfer:
     """Bytes on their way over one lane."""
 
-    __slots__ = ("bytes", "cap_bytes_per_s", "done", "priority", "remaining", "stop", "submitted_s")
+    __slots__ = ("bytes", "cap_bytes_per_s", "done", "priority", "remaining", "stop")
 
     def __init__(self, nbytes: int, cap_bytes_per_s: float, priority: int, done: Callable[[], None]) -> None:
         self.bytes = nbytes
@@ -32,7 +32,6 @@ class Transfer:
         self.remaining = float(nbytes)
         self.stop = 0.0
         """Bytes that may remain when its service ends (above 0: it gives way)."""
-        self.submitted_s = 0.0
 
 
 class Lane:
@@ -69,7 +68,6 @@ class Lane:
         """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through."""
         alone_s = self.service_s(nbytes, descriptors)
         transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, priority, done)
-        transfer.submitted_s = self.fabric.clock.now
         self.submitted_bytes += nbytes
         active = self.active
         self.queues[priority].append(transfer)

@@ -11,8 +11,6 @@ from simkv.sim.config import SystemConfig
 from simkv.sim.fabric import Fabric, Lane
 from simkv.workload.request import Spans
 
-_UNSPLIT = 1 << 62
-
 
 class LowerHit(NamedTuple):
     """What lies below VRAM, contiguous from the VRAM hit on: to ``dram_end`` in DRAM, to ``ssd_end`` on SSD."""

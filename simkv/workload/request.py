@@ -15,7 +15,7 @@ ended. Numbers below it (system prompts, documents, sessions, trace blocks) may 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 Span = tuple[int, int, int]
@@ -43,7 +43,8 @@ class Request:
     session: int = -1
     turn: int = 0
     cls: str = ""
-    group: int = field(default=-1)
+    group: int = -1
+    """Number of the shared document that it asks about; -1: none."""
 
 
 class Source(Protocol):
