@@ -197,6 +197,7 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
         ("a..b=3", '--set: "a..b=3" is not PATH=VALUE; write it like tiers.dram.capacity=400GiB'),
         ("model=gpt-9", "--set: model = \"gpt-9\": is not a model of the catalogue"),
         ("run.baselines=[no_offload", "--set run.baselines:"),
+        ("link.chunk=infGiB", '--set: link.chunk = "infGiB": too large; the most is 1TiB'),
         ("workload.requests=null", "s.yaml:4: workload: nothing ends this workload"),
     ],
 )  # fmt: skip

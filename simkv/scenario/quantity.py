@@ -104,7 +104,7 @@ def _in_annotation(annotation: Any) -> Quantity | None:
 _ABOVE_ZERO = 5e-324
 
 Size = Annotated[float, Quantity("size")]
-SizeAboveZero = Annotated[float, Quantity("size", least=1)]
+FiniteSizeAboveZero = Annotated[float, Quantity("size", least=1, most=1 << 40)]
 Rate = Annotated[float, Quantity("rate")]
 Time = Annotated[float, Quantity("time", most=1e10)]
 TimeAboveZero = Annotated[float, Quantity("time", least=_ABOVE_ZERO, most=1e10)]

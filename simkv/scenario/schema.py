@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, mode
 
 from simkv.scenario.base import Named, Section, fault
 from simkv.scenario.quantity import (
+    FiniteSizeAboveZero,
     FractionAboveZero,
     Number,
     PoolTokens,
@@ -21,7 +22,6 @@ from simkv.scenario.quantity import (
     Quantity,
     Rate,
     Size,
-    SizeAboveZero,
     SmallCount,
     Time,
     TimeAboveZero,
@@ -49,7 +49,7 @@ def logged_tokens(value: object) -> object:
 class InlineModel(Section):
     """A model of which only the size of its KV matters; goes with inline hardware."""
 
-    kv_bytes_per_token: SizeAboveZero
+    kv_bytes_per_token: FiniteSizeAboveZero
 
 
 class InlineHardware(Section):
@@ -125,9 +125,9 @@ class Link(Section):
     d2h: Rate
     duplex: Annotated[Rate, Field(description="Both directions together")]
     latency: Annotated[Time, Field(description="Of one descriptor, that is one contiguous piece")] = 3.5e-6
-    chunk: Annotated[SizeAboveZero, Field(description="A transfer gives way to a more urgent one every chunk")] = (
-        2 << 20
-    )
+    chunk: Annotated[
+        FiniteSizeAboveZero, Field(description="A transfer gives way to a more urgent one every chunk")
+    ] = 2 << 20
     descriptors_per_block: Annotated[
         int | Literal["auto"], Quantity("count", least=1, most=100_000, words=("auto",))
     ] = "auto"
