@@ -269,6 +269,24 @@ def test_longer_than_the_model_takes_is_rejected() -> None:
     assert column(data, "rejected") == [False, True]
 
 
+def test_what_was_rejected_is_no_part_of_the_ceiling() -> None:
+    data = run(system_config(num_gpu_blocks=4), [same(0, 0.0, 40), same(1, 1.0, 12), same(2, 2.0, 12)])
+    assert column(data, "rejected") == [True, False, False]
+    assert column(data, "ceiling_tokens") == [0, 0, 8]
+
+
+def test_duration_is_the_first_time_at_which_nothing_arrives() -> None:
+    data = run(system_config(duration_s=2.0), [request(0, 0.0, 4), request(1, 1.5, 4), request(2, 2.0, 4)])
+    assert column(data, "id") == [0, 1]
+
+
+def test_classes_are_those_configured_and_used() -> None:
+    classes = (ClassConfig("chat"), ClassConfig("bulk", 1))
+    data = run(system_config(classes=classes), [request(0, 0.0, 4, cls="bulk"), request(1, 1.0, 4, cls="other")])
+    assert data.class_names == ("chat", "bulk", "other")
+    assert column(data, "cls") == [1, 2]
+
+
 @pytest.mark.parametrize("reserve", [True, False])
 @pytest.mark.parametrize("caching", [True, False])
 @pytest.mark.parametrize("budget", [8, 1000])

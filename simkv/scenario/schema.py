@@ -184,7 +184,7 @@ class Cost(Section):
 
 class Run(Section):
     seed: Annotated[int, Quantity("count", most=2**32 - 1)] = 0
-    duration: TimeAboveZero | None = Field(default=None, description="Arrivals after this are not taken in")
+    duration: TimeAboveZero | None = Field(default=None, description="Arrivals from this time on are not taken in")
     warm_up: Annotated[float | Literal["auto"], Quantity("time", most=1e10, words=("auto",))] = "auto"
     replications: Annotated[int, Quantity("count", least=1, most=1)] = 1
     baselines: tuple[Literal["no_offload"], ...] = Field(

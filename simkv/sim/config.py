@@ -129,7 +129,7 @@ class SystemConfig:
     offload: OffloadConfig
     classes: tuple[ClassConfig, ...] = ()
     duration_s: float | None = None
-    """Arrivals after this are not taken in; what is in flight is finished."""
+    """Arrivals from this on are not taken in; what is in flight is finished."""
     step_exact: bool = False
     audit: bool = False
     sample_s: float | None = None

@@ -96,7 +96,7 @@ class System:
         clock = self.clock
         until = self.config.duration_s
         for request in self.source.arrivals():
-            if until is not None and request.arrival_s > until:
+            if until is not None and request.arrival_s >= until:
                 break
             if request.arrival_s > clock._now:
                 yield clock.until(request.arrival_s, ARRIVAL_RANK)
@@ -109,10 +109,10 @@ class System:
         self.arrived += 1
         cls, priority = self._classes[request.cls]
         live = Live(request, cls, priority, self.clock._now)
-        live.ceiling = self.ceiling.add(request)
         if not self._can_ever_fit(request):
             self._reject(live)
             return
+        live.ceiling = self.ceiling.add(request)
         self.route(request).enqueue(live)
 
     def _can_ever_fit(self, request: Request) -> bool:
@@ -142,7 +142,7 @@ class System:
             self._busy_s = self.busy_s(now)
         follower = self.source.after(request, now, finished)
         until = self.config.duration_s
-        if follower is not None and (until is None or follower.arrival_s <= until):
+        if follower is not None and (until is None or follower.arrival_s < until):
             self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
 
     def _record(self, live: Live, replica: int, rejected: bool) -> None:
@@ -265,5 +265,5 @@ def _classes(
 ) -> tuple[tuple[str, ...], dict[str, tuple[int, int]]]:
     """Number the classes; one that the workload uses and nobody configured has priority 0."""
     priorities = {item.name: item.priority for item in configured}
-    names = list(dict.fromkeys([*priorities, *used, ""]))
+    names = list(dict.fromkeys([*priorities, *used]))
     return tuple(names), {name: (index, priorities.get(name, 0)) for index, name in enumerate(names)}
