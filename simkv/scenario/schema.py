@@ -32,7 +32,7 @@ from simkv.scenario.workload_schema import Workload
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 CatalogueName = Annotated[
-    str, StringConstraints(min_length=1, max_length=1000), Field(description="Name in the catalogue, or a file's path")
+    str, StringConstraints(min_length=1, max_length=1000), Field(description="Name in the catalogue")
 ]
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4"]
 
