@@ -20,6 +20,7 @@ from simkv.scenario.workload_schema import TraceWorkload
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
+from simkv.workload.request import Source
 
 GIB = 1 << 30
 TIB = 1 << 40
@@ -46,18 +47,22 @@ def run_scenario(
     config = replace(system_config(resolved), step_exact=step_exact, audit=audit)
     names = [name for name in resolved.scenario.run.baselines if name == "no_offload" and _offloads(config)]
     parts = 1 + len(names)
-    data = simulate(config, resolved, seed, _part(progress, 0, parts))
+    source = workload_source(resolved, seed)
+    expected = _expected_requests(resolved) if progress is not None else None
+    data = simulate(config, source, expected, _part(progress, 0, parts))
+    odd = _odd_rows(resolved, source)
     baselines: dict[str, RunData] = {}
     missing = ""
     for number, name in enumerate(names, start=1):
         if data.interrupted:
             break
-        other = simulate(without_offload(config), resolved, seed, _part(progress, number, parts))
+        other = simulate(without_offload(config), source, expected, _part(progress, number, parts))
         if other.interrupted:
             missing = name
             break
         baselines[name] = other
     about = context(resolved, config, data, seed)
+    about = replace(about, warnings=(*odd, *about.warnings))
     if missing:
         text = f"The run was stopped before its baseline {missing} had ended: it isn't compared with it."
         about = replace(about, warnings=(("interrupted", text), *about.warnings))
@@ -73,12 +78,15 @@ def run_scenario(
     )
 
 
-def simulate(config: SystemConfig, resolved: Resolved, seed: int, progress: Progress | None = None) -> RunData:
-    """Run one system on the scenario's workload; raises InfeasibleError where nothing arrives."""
-    source = workload_source(resolved, seed)
+def simulate(
+    config: SystemConfig, source: Source, expected: int | None = None, progress: Progress | None = None
+) -> RunData:
+    """Run one system on a workload of about ``expected`` requests (None: unknown).
+
+    Raises InfeasibleError where nothing arrives, LawError where an audited law doesn't hold.
+    """
     report = None
     if progress is not None:
-        expected = _expected_requests(resolved)
         until = config.duration_s
 
         def report(ended: int, now_s: float) -> None:
@@ -152,6 +160,16 @@ def _expected_requests(resolved: Resolved) -> int | None:
         return workload.limit
     with open(workload.path.path, "rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) or None
+
+
+def _odd_rows(resolved: Resolved, source: Source) -> tuple[tuple[str, str], ...]:
+    """Return what the reader of a trace put up with or left out, as warnings."""
+    if not isinstance(resolved.scenario.workload, TraceWorkload):
+        return ()
+    from simkv.workload.readers import TraceSource
+
+    assert isinstance(source, TraceSource)
+    return tuple(("trace_rows", f"In the trace, {sentence}.") for sentence in source.report.sentences())
 
 
 def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:

@@ -296,6 +296,23 @@ def test_option_has_an_effect(change: str, column: str) -> None:
     assert plain.data.requests[column].tolist() != changed.data.requests[column].tolist()
 
 
+def test_rows_left_out_of_a_trace_are_told(tmp_path: Path) -> None:
+    """The trap: a replay that loses requests while the mean looks the same."""
+    trace = tmp_path / "trace.jsonl"
+    rows = [(0, 5), (1, 0), (2, 5), (3, 0)]
+    trace.write_text("".join(f'{{"arrival_s": {at}, "prompt_tokens": 9, "output_tokens": {n}}}\n' for at, n in rows))
+    result = run_scenario(toy(f"workload={{kind: trace, path: {trace}}}"))
+    (warning,) = (w for w in result.summary["warnings"] if w["code"] == "trace_rows")
+    assert warning["message"].startswith("In the trace, 2 rows dropped: ") and "first on line 2" in warning["message"]
+    assert result.summary["requests"]["finished"] == 2
+
+
+def test_ssd_without_dram_is_told_to_do_nothing() -> None:
+    for change, key in (("tiers.dram.capacity=0GiB", "capacity"), ("tiers.dram.bandwidth=0 GB/s", "bandwidth")):
+        (warning,) = (w for w in run_scenario(toy(change)).summary["warnings"] if w["code"] == "unreachable")
+        assert warning["message"].endswith(f"tiers.dram.{key} is 0")
+
+
 def test_invariants_list_every_audited_law() -> None:
     listed = (ROOT / "INVARIANTS.md").read_text("utf-8")
     audit = (ROOT / "simkv" / "sim" / "audit.py").read_text("utf-8")

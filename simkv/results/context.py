@@ -32,7 +32,7 @@ class SummaryContext:
     notes: tuple[str, ...] = ()
     """Sentences shown with the result (``quality not modelled``)."""
     warnings: tuple[tuple[str, str], ...] = ()
-    """``(code, sentence)`` found before the run: ``not_realisable``, ``outside_calibration``."""
+    """``(code, sentence)`` found outside the figures: ``not_realisable``, ``trace_rows``, ..."""
     concurrency_formula: float | None = None
     max_running: int | None = None
     """Seats: max_num_seqs times replicas; None: unknown."""

@@ -44,7 +44,9 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `cold_cache` | A tier below VRAM was written less than once over, and an infinite cache would have hit something |
 | `warm_up_too_long` | The warm-up given outlasts the arrivals, and was not applied |
 | `not_realisable` | The scenario asks for what the engine can't do |
-| `outside_calibration` | The run left the range of the calibration points |
+| `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
+| `budget_disagrees` | The engine's own KV pool is used, although the model doesn't fit by the estimate |
+| `trace_rows` | Rows of the trace were left out, moved or mended: how many, why, and where first |
 """
 
 

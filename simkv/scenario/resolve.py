@@ -81,7 +81,7 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     filler.pool()
     return Resolved(
         filler.scenario, loaded.layers, loaded.model, loaded.gpu, filler.budget, filler.computed,
-        (*filler.notes, *not_realisable(filler.scenario, loaded.layers)),
+        (*filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario)),
     )  # fmt: skip
 
 
@@ -217,6 +217,15 @@ def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str
             sentence = f"{given}: not realisable in {preset.name} {preset.version} (it has {choices})"
             notes.append(("not_realisable", sentence))
     return notes
+
+
+def unreachable(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return a note for an SSD that nothing can get to: everything passes through DRAM on its way there and back."""
+    dram = scenario.tiers.dram
+    if not scenario.tiers.ssd.capacity or (dram.capacity and dram.bandwidth):
+        return []
+    key = "bandwidth" if dram.capacity else "capacity"
+    return [("unreachable", f"tiers.ssd does nothing: SSD is reached through DRAM, and tiers.dram.{key} is 0")]
 
 
 def _at(section: Any, dotted: str) -> tuple[Any, Quantity | None]:
