@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
+from simkv.formulas.transfer import transfer_s
+from simkv.results.window import makespan_s
 from simkv.scenario import build
 from simkv.scenario.resolve import Resolved
 from simkv.sim.config import SystemConfig
@@ -16,21 +16,22 @@ def first_order(resolved: Resolved, config: SystemConfig, data: RunData) -> Mapp
     """Return the first-order answers by the name of the summary key that they stand beside.
 
     They take the mean request of the run: TTFT alone on an idle replica, without and with what the
-    caches hit; TPOT at the mean concurrency; C_max over the replicas (design formulas of
-    :mod:`simkv.formulas`). Bandwidths in bytes/s, times in seconds.
+    caches hit (loaded first, where it lay below VRAM); TPOT at the mean concurrency. Bandwidths in
+    bytes/s, times in seconds.
     """
     served = ~data.requests["rejected"].astype(bool)
     if not served.any():
         return {"kv_token_bytes": build.kv_bytes_of_token(resolved)}
     prompt = float(data.requests["prompt_tokens"][served].mean())
     output = float(data.requests["output_tokens"][served].mean())
-    computed = max(1, round(prompt - _hit_tokens(data, served)))
+    vram, dram, ssd = (float(data.requests[f"hit_{tier}_tokens"][served].mean()) for tier in ("vram", "dram", "ssd"))
+    computed = max(1, round(prompt - vram - dram - ssd))
     cost = config.cost
     alone_s = cost.mixed(0, 0, [(max(1, round(prompt)), 0)], 1)
     hit_s = cost.mixed(0, 0, [(computed, max(0, round(prompt) - computed))], 1)
     return {
         "kv_token_bytes": build.kv_bytes_of_token(resolved),
-        "ttft_s": hit_s,
+        "ttft_s": _load_s(config, dram + ssd, ssd) + hit_s,
         "ttft_without_cache_s": alone_s,
         "tpot_s": _tpot_s(config, data, prompt + output / 2),
         "load_breakeven_bytes_per_s": build.kv_bytes_of_token(resolved) * prompt / alone_s,
@@ -48,12 +49,18 @@ def concurrency_formula(config: SystemConfig, data: RunData) -> float | None:
     return float(min(engine.num_gpu_blocks // blocks, engine.max_num_seqs) * config.replicas)
 
 
-def _hit_tokens(data: RunData, served: np.ndarray) -> float:
-    columns = ("hit_vram_tokens", "hit_dram_tokens", "hit_ssd_tokens")
-    return float(sum(data.requests[name][served].mean() for name in columns))
+def _load_s(config: SystemConfig, below_tokens: float, ssd_tokens: float) -> float:
+    """Time to bring hits below VRAM up an idle link, and those on SSD to DRAM before that."""
+    engine, link, ssd = config.engine, config.link, config.ssd
+    blocks, ssd_blocks = below_tokens / engine.block_tokens, ssd_tokens / engine.block_tokens
+    up_s = transfer_s(
+        blocks * engine.block_bytes, link.h2d_bytes_per_s, blocks * link.descriptors_per_block, link.latency_s
+    )
+    return up_s + transfer_s(ssd_blocks * engine.block_bytes, ssd.read_bytes_per_s, 1, ssd.latency_s)
 
 
 def _tpot_s(config: SystemConfig, data: RunData, context: float) -> float:
-    running = data.running_time_s / data.end_s / config.replicas if data.end_s > 0 else 1.0
+    makespan = makespan_s(data)
+    running = data.running_time_s / makespan / config.replicas if makespan > 0 else 1.0
     sequences = max(1, round(running))
     return config.cost.decode(sequences, max(1, round(sequences * context)))[0]

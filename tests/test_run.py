@@ -296,6 +296,15 @@ def test_option_has_an_effect(change: str, column: str) -> None:
     assert plain.data.requests[column].tolist() != changed.data.requests[column].tolist()
 
 
+def test_closed_form_of_ttft_pays_for_what_it_loads() -> None:
+    """A step of 20 ms, and each token that lay below VRAM 1 MB at 5 GB/s, 10 us a block."""
+    result = run_scenario(toy("tiers.dram.capacity=600GB", "hardware.kv_tokens=2500", "run.baselines=[]"))
+    dram, ssd = (result.data.requests[f"hit_{tier}_tokens"].mean() for tier in ("dram", "ssd"))
+    assert dram > 10 and ssd == 0
+    expected = pytest.approx(0.02 + dram * 1e6 / 5e9 + dram / 16 * 10e-6)
+    assert result.summary["closed_form"]["ttft_s"] == expected
+
+
 def test_rows_left_out_of_a_trace_are_told(tmp_path: Path) -> None:
     """The trap: a replay that loses requests while the mean looks the same."""
     trace = tmp_path / "trace.jsonl"

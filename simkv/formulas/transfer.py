@@ -7,7 +7,7 @@ import math
 from simkv.errors import InputError, Problem
 
 
-def transfer_s(size_bytes: float, bytes_per_s: float, descriptors: int = 1, latency_s: float = 0.0) -> float:
+def transfer_s(size_bytes: float, bytes_per_s: float, descriptors: float = 1, latency_s: float = 0.0) -> float:
     """Seconds to move ``size_bytes`` in ``descriptors`` contiguous pieces over an idle link.
 
     Nothing to move takes no time; a link of zero bandwidth never finishes (``inf``).
