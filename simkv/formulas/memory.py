@@ -100,6 +100,12 @@ def override_blocks(budget: MemoryBudget, num_gpu_blocks: int, source: str = "gi
     )  # fmt: skip
 
 
+def logged_kv_tokens(text: str) -> int | None:
+    """Return N of an engine's log line ``GPU KV cache size: N tokens``; None where the text has no such line."""
+    found = re.search(r"GPU KV cache size:\s*(\d[\d,_]*)\s*tokens", text, re.IGNORECASE)
+    return int(re.sub("[,_]", "", found[1])) if found else None
+
+
 def blocks_from_engine_log(text: str, block_tokens: int) -> int:
     """Return ``num_gpu_blocks`` from an engine's log line.
 
@@ -108,9 +114,9 @@ def blocks_from_engine_log(text: str, block_tokens: int) -> int:
 
     Raises :class:`InputError` where the text has none of them.
     """
-    tokens = re.search(r"GPU KV cache size:\s*([\d,_]+)\s*tokens", text, re.IGNORECASE)
-    if tokens:
-        return int(re.sub("[,_]", "", tokens[1])) // block_tokens
+    tokens = logged_kv_tokens(text)
+    if tokens is not None:
+        return tokens // block_tokens
     blocks = re.search(r"(?:num_gpu_blocks\W{1,4}|#\s*GPU blocks:\s*)([\d,_]+)", text, re.IGNORECASE)
     if blocks:
         return int(re.sub("[,_]", "", blocks[1]))

@@ -7,11 +7,11 @@ against each other. Keys without a default here get one from the engine preset, 
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, model_validator
 
+from simkv.formulas.memory import logged_kv_tokens
 from simkv.scenario.base import Named, Section, fault
 from simkv.scenario.quantity import (
     FiniteSizeAboveZero,
@@ -37,13 +37,10 @@ CatalogueName = Annotated[
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4"]
 
 
-_LOGGED = re.compile(r"GPU KV cache size:\s*([0-9][0-9,]*)\s*tokens")
-
-
 def logged_tokens(value: object) -> object:
     """Return the count in a pasted log line; anything else as it is."""
-    match = _LOGGED.search(value) if isinstance(value, str) else None
-    return int(match.group(1).replace(",", "")) if match else value
+    logged = logged_kv_tokens(value) if isinstance(value, str) else None
+    return value if logged is None else logged
 
 
 class InlineModel(Section):

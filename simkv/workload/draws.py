@@ -31,9 +31,12 @@ def floats(draw: Sampler) -> Iterator[float]:
 
 def indices(weights: Sequence[float] | NDArray[Any], rng: np.random.Generator) -> Iterator[int]:
     """Yield indices into ``weights``, each as often as its weight says; one index needs no draws."""
-    if len(weights) == 1:
-        return repeat(0)
+    return repeat(0) if len(weights) == 1 else ints(picker(weights, rng))
+
+
+def picker(weights: Sequence[float] | NDArray[Any], rng: np.random.Generator) -> Sampler:
+    """Return the sampler of indices into ``weights``, which sum to more than zero."""
     edges = np.cumsum(np.asarray(weights, dtype=float))
     edges /= edges[-1]
     last = len(edges) - 1
-    return ints(lambda n: np.minimum(np.searchsorted(edges, rng.random(n), side="right"), last))
+    return lambda n: np.minimum(np.searchsorted(edges, rng.random(n), side="right"), last)

@@ -12,7 +12,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from simkv.workload.draws import Sampler, ints
+from simkv.workload.draws import Sampler, ints, picker
 from simkv.workload.numberfile import numbers_of
 from simkv.workload.spec import Spec, bad, choose, need, number, whole
 
@@ -84,12 +84,11 @@ def _empirical(spec: Spec, rng: np.random.Generator, where: str) -> Sampler:
         return lambda n: values[rng.integers(0, len(values), n)]
     if len(weights) != len(values):
         raise bad(f"{where}.weights", weights, f"has {len(weights)} entries for {len(values)} values")
-    edges = np.cumsum([number(w, f"{where}.weights[{i}]", 0) for i, w in enumerate(weights)])
-    if edges[-1] <= 0:
+    shares = [number(w, f"{where}.weights[{i}]", 0) for i, w in enumerate(weights)]
+    if sum(shares) <= 0:
         raise bad(f"{where}.weights", weights, "sum to zero")
-    edges = edges / edges[-1]
-    last = len(values) - 1
-    return lambda n: values[np.minimum(np.searchsorted(edges, rng.random(n), side="right"), last)]
+    pick = picker(shares, rng)
+    return lambda n: values[pick(n)]
 
 
 _SAMPLERS: dict[str, Callable[[Spec, np.random.Generator, str], Sampler]] = {
