@@ -24,18 +24,8 @@ def block_key(spans: Spans, index: int, offset: int, block_tokens: int) -> Key |
     stream, start, length = spans[index]
     if length - offset >= block_tokens:
         return (stream, start + offset)
-    parts = []
-    need = block_tokens
-    while need:
-        if index >= len(spans):
-            return None
-        stream, start, length = spans[index]
-        take = min(length - offset, need)
-        parts.append((stream, start + offset, take))
-        need -= take
-        index += 1
-        offset = 0
-    return tuple(parts)
+    parts = cut(spans, index, offset, block_tokens)
+    return tuple(parts) if sum(part[2] for part in parts) == block_tokens else None
 
 
 def common_tokens(a: Spans, ai: int, ao: int, b: Spans, bi: int, bo: int, most: int) -> int:
@@ -69,9 +59,9 @@ def advance(spans: Spans, span: int, offset: int, tokens: int) -> tuple[int, int
 
 
 def cut(spans: Spans, span: int, offset: int, tokens: int) -> list[tuple[int, int, int]]:
-    """Return the spans of the ``tokens`` tokens from ``(span, offset)`` on."""
+    """Return the spans of the ``tokens`` tokens from ``(span, offset)`` on, of fewer where the content ends before."""
     parts = []
-    while tokens:
+    while tokens and span < len(spans):
         stream, start, length = spans[span]
         take = min(length - offset, tokens)
         parts.append((stream, start + offset, take))
