@@ -193,6 +193,8 @@ def test_run_interrupted_writes_what_is_finished_and_exits_130(folder: Path, mon
         (0.0, 3, "[                        ]   0%  just begun"),
         (0.25, 5, "[######                  ]  25%  15 s left"),
         (1.5, 9, "[########################] 100%  0 s left"),
+        (0.5, 600, "[############            ]  50%  10 min left"),
+        (0.5, 9000, "[############            ]  50%  2.5 h left"),
     ],
 )
 def test_progress_line_has_share_and_time_left(fraction: float, elapsed_s: float, line: str) -> None:

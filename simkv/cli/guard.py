@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
@@ -14,6 +15,7 @@ from simkv.errors import InputError, SimkvError
 INTERRUPTED = 130
 OURS = 1
 DEBUG = "SIMKV_DEBUG"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Guarded(TyperGroup):
@@ -32,6 +34,9 @@ class Guarded(TyperGroup):
         except BrokenPipeError:
             raise
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in _FULL:
+                print(f"can't write: {error.strerror}; make room and run it again", file=sys.stderr)
+                raise typer.Exit(InputError.exit_code) from None
             if _is_usage(error) or os.environ.get(DEBUG):
                 raise
             print(f"simkv failed: {_one_line(error)}", file=sys.stderr)

@@ -34,7 +34,11 @@ def check_tensor_parallel(model: ModelShape, tensor_parallel: int) -> None:
         problem = f"neither divides nor is a multiple of the {model.kv_heads} KV heads of {model.name}"
     else:
         return
-    raise InputError(Problem(problem, "use a power of two", path="tensor_parallel", value=str(tensor_parallel)))
+    heads, kv_heads = model.heads, model.heads if model.mla else model.kv_heads
+    good = [n for n in range(1, min(heads, 64) + 1) if heads % n == 0 and (kv_heads % n == 0 or n % kv_heads == 0)]
+    raise InputError(
+        Problem(problem, f"use one of {', '.join(map(str, good))}", path="tensor_parallel", value=str(tensor_parallel))
+    )
 
 
 def kv_heads_per_rank(model: ModelShape, tensor_parallel: int) -> int:

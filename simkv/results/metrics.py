@@ -60,7 +60,7 @@ _TABLE: tuple[Metric, ...] = (
     Metric("ttft_s", "latency", "s", "auto", _DISTRIBUTION, "first token - arrival"),
     Metric("itl_s", "latency", "s", "auto", _DISTRIBUTION,
            "Time between two successive tokens of a request, every interval of every request counted "
-           "once (percentiles to 0.05 %)", "more than one output token"),
+           "once, from the end of the warm-up on (percentiles to 0.05 %)", "more than one output token"),
     Metric("tpot_s", "latency", "s", "auto", _DISTRIBUTION,
            "(finish - first token) / (output tokens - 1), a request's own mean", "more than one output token"),
     Metric("e2e_s", "latency", "s", "auto", _DISTRIBUTION, "finish - arrival"),

@@ -20,6 +20,8 @@ def verdict(
     """Return ``{offload_helps, because}``; ``against``: differences to the run without offload."""
     if not ctx.offloads:
         return _answer(None, "There is no tier below VRAM here: nothing is offloaded.")
+    if against is None and _interrupted(figures):
+        return _answer(None, "The run was stopped: no finished run without offload to compare with.")
     if against is None:
         return _answer(None, "There is no run without offload to compare with (run.baselines).")
     judged = {label: against[name] for name, label in _JUDGED if name in against}
@@ -28,6 +30,11 @@ def verdict(
     helps = _decide(judged)
     text = f"{_opening(helps, judged)}: {_changes(judged)}.{_queue(figures)}{_hits(figures)}"
     return _answer(helps, text)
+
+
+def _interrupted(figures: Mapping[str, object]) -> bool:
+    warnings = figures.get("warnings")
+    return isinstance(warnings, list) and any(one["code"] == "interrupted" for one in warnings)
 
 
 def _answer(helps: bool | None, because: str) -> dict[str, object]:

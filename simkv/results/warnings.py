@@ -42,8 +42,8 @@ def find_warnings(
 def _interrupted(data: RunData) -> Iterator[tuple[str, str]]:
     if data.interrupted:
         text = (
-            f"The run was stopped at {seconds(data.end_s)} of simulated time: {count(data.finished)} of "
-            f"{count(data.arrived)} requests had finished, and only those are in the figures."
+            f"The run was stopped at {seconds(data.end_s)} of simulated time: {data.finished:,} of "
+            f"{data.arrived:,} requests had finished, and only those are in the figures."
         )
         yield "interrupted", text
 

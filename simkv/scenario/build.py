@@ -147,6 +147,7 @@ def check_file(ref: FileRef, path: str, scenario_file: str) -> None:
     if os.path.isfile(ref.path) or (os.path.exists(ref.path) and not os.path.isdir(ref.path)):
         return
     what = "is a folder" if os.path.isdir(ref.path) else "no such file"
-    places = f"looked in {os.path.dirname(ref.path) or 'the working directory'} and the working directory"
+    beside = os.path.dirname(ref.path)
+    places = f"looked in {beside} and the working directory" if beside else "looked in the working directory"
     mend = f"{places}; give it with --set {path}=FILE"
     raise InputError(Problem(what, mend, scenario_file, None, path, f'"{ref.given}"'))

@@ -148,7 +148,9 @@ class _Reader:
         if key not in presets.NAMES:
             key, version = "vllm", None  # validation tells
         if version is not None and not isinstance(version, str):
-            mend = f'write it in quotes, like "{presets.load(key).version}"'
+            like = f'"{presets.load(key).version}"'
+            quoted, on_line = f"'engine.version={like}'", ("engine", "version") in self._set_paths
+            mend = f"write it in quotes, like {quoted if on_line else like}"
             self._note(InputError(Problem("not a text", mend)), "engine", "version")
             version = None
         try:
