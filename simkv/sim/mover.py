@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from simkv.kvcache.node import Extent, Match, Node
 from simkv.kvcache.pool import KVPool
@@ -33,18 +34,35 @@ class Ledger:
         self.waiters[self.last] = []
         return self.last
 
+    def drop(self, transfer: int) -> None:
+        """Forget a transfer that found no room and never began."""
+        del self.waiters[transfer]
+
     def close(self, transfer: int) -> None:
         """Tell everybody who waits for ``transfer``."""
         self.carriers.pop(transfer, None)
         for call in self.waiters.pop(transfer):
             call()
 
+    def follow(self, transfer: int, call: Done) -> None:
+        """Have ``call`` made when ``transfer`` is through, whenever that is."""
+        self.waiters[transfer].append(call)
+
     def wait(self, transfer: int, call: Done) -> None:
         """Have ``call`` made when ``transfer`` is through, which is urgent from now on."""
-        self.waiters[transfer].append(call)
+        self.follow(transfer, call)
         if transfer in self.carriers:
             lane, carried = self.carriers[transfer]
             lane.urge(carried, DEMAND)
+
+
+class Reserved(NamedTuple):
+    """Room for the blocks that a transfer will bring: pinned by ``handle`` until they are here."""
+
+    transfer: int
+    handle: Node
+    blocks: int
+    """How many to bring; 0 where they are here or on their way already, and ``transfer`` is closed."""
 
 
 class Mover:
@@ -111,16 +129,15 @@ class Mover:
         assert tiers.dram is not None and tiers.ssd is not None
         ssd, dram = tiers.ssd, tiers.dram
         start, end = found.dram_end, found.ssd_end
-        transfer = self.ledger.open()
         assert found.ssd is not None
         source = ssd.index.pin(found.ssd)
         assert source.end == end, "a promotion of what is not there"
-        reserved = self._reserve(dram, spans, start, end, transfer, found.dram)
+        reserved = self._reserve(dram, spans, start, end, found.dram)
         if reserved is None:
             ssd.index.unpin(source)
-            del self.ledger.waiters[transfer]
             return 0
-        handle, blocks = reserved
+        transfer, handle, blocks = reserved
+        assert blocks, "a promotion of what is there"
 
         def through() -> None:
             ssd.index.unpin(source)
@@ -162,15 +179,12 @@ class Mover:
         known = pool.index.match(spans, end)
         if known.end >= end:
             return True
-        transfer = self.ledger.open()
-        reserved = self._reserve(pool, spans, known.end, end, transfer, known)
+        reserved = self._reserve(pool, spans, known.end, end, known)
         if reserved is None:
-            del self.ledger.waiters[transfer]
             self.ledger.refused_stores += 1
             return False
-        target, blocks = reserved
-        if blocks == 0:  # others are bringing it in already
-            self._arrived(pool, target, spans, transfer)
+        transfer, target, blocks = reserved
+        if not blocks:
             return True
         vram = tiers.vram
         held = Match(handle, end, 0) if handle.end - handle.blocks < end else vram.index.match(spans, end)
@@ -191,17 +205,12 @@ class Mover:
         pool = self.tiers.dram
         assert pool is not None
         for extent in extents:
-            transfer = self.ledger.open()
-            reserved = self._reserve(pool, extent.spans, extent.start, extent.end, transfer)
+            reserved = self._reserve(pool, extent.spans, extent.start, extent.end)
             if reserved is None:
-                del self.ledger.waiters[transfer]
                 self.ledger.refused_stores += 1
-                continue
-            handle, blocks = reserved
-            if blocks == 0:
-                self._arrived(pool, handle, extent.spans, transfer)
-                continue
-            self._down(blocks, transfer, partial(self._arrived, pool, handle, extent.spans, transfer))
+            elif reserved.blocks:
+                transfer, handle, blocks = reserved
+                self._down(blocks, transfer, partial(self._arrived, pool, handle, extent.spans, transfer))
 
     def cascade(self, extent: Extent) -> None:
         """Write what SSD lacks of an extent in DRAM down to it."""
@@ -212,15 +221,10 @@ class Mover:
         known = ssd.index.match(extent.spans, held.end)
         if known.end >= held.end:
             return
-        transfer = self.ledger.open()
-        reserved = ssd.store(extent.spans, known.end, held.end, transfer, None, known)
-        if reserved is None:
-            del self.ledger.waiters[transfer]
+        reserved = self._reserve(ssd, extent.spans, known.end, held.end, known)
+        if reserved is None or not reserved.blocks:
             return
-        target, blocks = reserved
-        if blocks == 0:
-            self._arrived(ssd, target, extent.spans, transfer)
-            return
+        transfer, target, blocks = reserved
         source = dram.index.pin(held, use=False)
 
         def through() -> None:
@@ -249,32 +253,33 @@ class Mover:
         nbytes, descriptors = blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block
         self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, WRITE_BACK, through)
 
-    def _reserve(
-        self, pool: KVPool, spans: Spans, start: int, end: int, transfer: int, known: Match | None = None
-    ) -> tuple[Node, int] | None:
-        """Reserve DRAM room, writing what it evicts to SSD where the policy says so."""
+    def _reserve(self, pool: KVPool, spans: Spans, start: int, end: int, known: Match | None = None) -> Reserved | None:
+        """Open a transfer into ``pool``, below VRAM, and reserve its room; None where there is none.
+
+        What that evicts from DRAM is written to SSD where the policy says so.
+        """
         tiers = self.tiers
-        if not (self.spills and tiers.can_cascade):
-            return pool.store(spans, start, end, transfer, None, known)
-        taken: list[Extent] = []
-        reserved = pool.store(spans, start, end, transfer, taken, known)
-        for extent in taken:
+        transfer = self.ledger.open()
+        taken: list[Extent] | None = [] if self.spills and tiers.can_cascade and pool is tiers.dram else None
+        stored = pool.store(spans, start, end, transfer, taken, known)
+        for extent in taken or ():
             self._spill_to_ssd(extent)
-        return reserved
+        if stored is None:
+            self.ledger.drop(transfer)
+            return None
+        handle, blocks = stored
+        if not blocks:
+            self._arrived(pool, handle, spans, transfer)
+        return Reserved(transfer, handle, blocks)
 
     def _spill_to_ssd(self, extent: Extent) -> None:
         tiers = self.tiers
         assert tiers.ssd is not None
         ssd = tiers.ssd
-        transfer = self.ledger.open()
-        reserved = ssd.store(extent.spans, extent.start, extent.end, transfer)
-        if reserved is None:
-            del self.ledger.waiters[transfer]
+        reserved = self._reserve(ssd, extent.spans, extent.start, extent.end)
+        if reserved is None or not reserved.blocks:
             return
-        handle, blocks = reserved
-        if blocks == 0:
-            self._arrived(ssd, handle, extent.spans, transfer)
-            return
+        transfer, handle, blocks = reserved
         through = partial(self._arrived, ssd, handle, extent.spans, transfer)
         tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through)
 

@@ -47,7 +47,7 @@ class QueuePrefetcher:
             transfer = engine.mover.promote(spans, lower, LOOK_AHEAD)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
-                engine.mover.ledger.waiters[transfer].append(lambda: self._promoted(live))
+                engine.mover.ledger.follow(transfer, lambda: self._promoted(live))
                 return True
         return self._to_vram(live)
 
