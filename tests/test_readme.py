@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -13,10 +12,8 @@ import pytest
 from tests.readme import BLOCK, README, ROOT, run
 
 TEXT = README.read_text("utf-8")
-needs_run = pytest.mark.skipif(importlib.util.find_spec("simkv.run") is None, reason="there is no simkv.run yet")
 
 
-@needs_run
 @pytest.mark.parametrize("block", list(BLOCK.finditer(TEXT)), ids=lambda block: block["command"])
 def test_readme_output_equals_that_of_a_run(block: re.Match[str]) -> None:
     assert block["output"] == run(block["command"]), "run: make readme"
@@ -31,13 +28,11 @@ def test_readme_make_targets_exist() -> None:
     assert set(re.findall(r"\bmake ([a-z]+)\b", TEXT)) <= targets
 
 
-@needs_run
 def test_readme_links_and_scenarios_exist() -> None:
     names = set(re.findall(r"\]\(([\w./-]+)\)", TEXT)) | set(re.findall(r"\bscenarios/[\w.-]+\.yaml", TEXT))
     assert sorted(name for name in names if not (ROOT / name).exists()) == []
 
 
-@needs_run
 def test_readme_scenario_is_valid(tmp_path: Path) -> None:
     """The scenario shown as an example is accepted as it stands."""
     example = re.search(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
