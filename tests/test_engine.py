@@ -280,6 +280,16 @@ def test_duration_is_the_first_time_at_which_nothing_arrives() -> None:
     assert column(data, "id") == [0, 1]
 
 
+def test_idle_time_before_the_first_arrival_is_no_part_of_mean_usage() -> None:
+    early, late = (
+        run(system_config(num_gpu_blocks=8), [same(i, at + i, 8, 8, stream=i) for i in range(6)])
+        for at in (0.0, 4096.0)
+    )
+    assert early.tier_mean_used["vram"] > 0.4
+    assert late.tier_mean_used == pytest.approx(early.tier_mean_used)
+    assert (late.timeseries["t_s"] - 4096.0).tolist() == pytest.approx(early.timeseries["t_s"].tolist())
+
+
 def test_classes_are_those_configured_and_used() -> None:
     classes = (ClassConfig("chat"), ClassConfig("bulk", 1))
     data = run(system_config(classes=classes), [request(0, 0.0, 4, cls="bulk"), request(1, 1.0, 4, cls="other")])

@@ -22,10 +22,12 @@ class Sampler:
         self.system = system
         self.interval_s = interval_s or FIRST_INTERVAL_S
         self.ticks = 0
+        self._begin_s = 0.0
 
-    def start(self) -> None:
-        """Take the first sample at time zero."""
-        self.system.clock.at(0.0, SAMPLER_RANK, self._tick)
+    def start(self, begin_s: float) -> None:
+        """Take the first sample at ``begin_s``, when the first request arrives: nothing is to be seen before."""
+        self._begin_s = begin_s
+        self.system.clock.at(begin_s, SAMPLER_RANK, self._tick)
 
     def _tick(self, timer: Timer) -> None:
         system = self.system
@@ -38,7 +40,8 @@ class Sampler:
             del rows[1::2]
             self.interval_s *= 2
             self.ticks = self.ticks // 2 + self.ticks % 2
-        system.clock.at(max(system.clock.now, self.ticks * self.interval_s), SAMPLER_RANK, self._tick)
+        next_s = self._begin_s + self.ticks * self.interval_s
+        system.clock.at(max(system.clock.now, next_s), SAMPLER_RANK, self._tick)
 
     def _sample(self) -> None:
         system = self.system

@@ -72,7 +72,6 @@ class System:
         interrupted = False
         clock = self.clock
         clock.process(self._arrivals())
-        self.sampler.start()
         try:
             while self._drain():
                 if progress is not None:
@@ -106,6 +105,8 @@ class System:
         self._arrive(timer.payload)
 
     def _arrive(self, request: Request) -> None:
+        if not self.arrived:
+            self.sampler.start(self.clock._now)
         self.arrived += 1
         cls, priority = self._classes[request.cls]
         live = Live(request, cls, priority, self.clock._now)
