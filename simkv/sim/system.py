@@ -21,7 +21,7 @@ from simkv.sim.tiers import Host, ReplicaTiers
 from simkv.workload.ceiling import Ceiling
 from simkv.workload.request import Request, Source
 
-Progress = Callable[[int, float], None]
+Listener = Callable[[int, float], None]
 """Called now and then with (requests ended, simulated seconds)."""
 
 
@@ -66,7 +66,7 @@ class System:
 
     # ---- running
 
-    def run(self, progress: Progress | None = None) -> RunData:
+    def run(self, progress: Listener | None = None) -> RunData:
         """Run to the end (or to Ctrl-C) and return what was recorded."""
         begun = perf_counter()
         interrupted = False
