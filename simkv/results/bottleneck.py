@@ -37,8 +37,11 @@ def is_batch(data: RunData) -> bool:
     return arrivals_end_s(data) - first_arrival_s(data) < _BATCH_SPAN * makespan_s(data)
 
 
-def utilization_while_arriving(data: RunData, resource: str) -> float | None:
-    """Return busy share of ``resource`` between first and last arrival; of the whole run for a batch."""
+def utilization_while_arriving(data: RunData, resource: str, since: float = 0.0) -> float | None:
+    """Return busy share of ``resource`` between first and last arrival; of the whole run for a batch.
+
+    ``since`` leaves out the first part of the arrivals (0.5: the first half of their span).
+    """
     instances = data.instances.get(resource, 0)
     makespan = makespan_s(data)
     if not instances or makespan <= 0:
@@ -48,6 +51,7 @@ def utilization_while_arriving(data: RunData, resource: str) -> float | None:
     if busy is None or times is None or len(times) < 2 or is_batch(data):
         return whole
     begin, end = first_arrival_s(data), min(arrivals_end_s(data), float(times[-1]))
+    begin += since * (end - begin)
     if end <= begin:
         return whole
     during = np.interp([begin, end], times, busy)

@@ -37,6 +37,11 @@ class Series:
         """Return the chosen rows."""
         return Series(self.low[keep], self.step[keep], self.count[keep], self.weight[keep])
 
+    def rising(self) -> Series:
+        """Return the same values with each row in rising order."""
+        last = self.low + (self.count - 1) * self.step
+        return Series(np.minimum(self.low, last), np.abs(self.step), self.count, self.weight)
+
     @property
     def high(self) -> Floats:
         """Largest value of each row."""
@@ -113,12 +118,12 @@ def itl(data: RunData, from_s: float) -> dict[str, object] | None:
     """Return the distribution of inter-token intervals that begin at or after ``from_s``."""
     histogram = Histogram()
     batch_weight, batch_sum = np.zeros(BATCHES), np.zeros(BATCHES)
-    total_rows = len(data.steps["start_s"])
-    for begin, rows, origin in _chunks(data, from_s):
-        histogram.add(rows)
-        batch = (begin + origin) * BATCHES // total_rows
-        batch_weight += np.bincount(batch, rows.weight * rows.count, BATCHES)
-        batch_sum += np.bincount(batch, rows.sums, BATCHES)
+    edges_s = _window_edges_s(data, from_s)
+    for rows, start_s in _chunks(data, from_s):
+        histogram.add(rows.rising())
+        for part, window in _by_window(rows, start_s, edges_s):
+            batch_weight += np.bincount(window, part.weight * part.count, BATCHES)
+            batch_sum += np.bincount(window, part.sums, BATCHES)
     histogram.add(_gaps(data, from_s))
     weight = float(histogram.weights.sum())
     if not weight:
@@ -132,27 +137,56 @@ def itl(data: RunData, from_s: float) -> dict[str, object] | None:
     return result
 
 
-def _chunks(data: RunData, from_s: float) -> Iterator[tuple[int, Series, NDArray[np.int64]]]:
-    """Yield ``(row of chunk's begin, series, row of each series in the chunk)``, cut at ``from_s``."""
+def _window_edges_s(data: RunData, from_s: float) -> Floats:
+    """Return the inner edges of the windows of equal time that batch means are taken over."""
+    start = data.steps["start_s"]
+    if not len(start):
+        return np.zeros(0)
+    last_row = int(np.argmax(start))
+    low, growth, more = (float(data.steps[name][last_row]) for name in ("first_s", "growth_s", "count"))
+    first, last = max(from_s, float(start.min())), float(start[last_row]) + (more - 1) * (low + growth * (more - 2) / 2)
+    return np.linspace(first, max(first, last), BATCHES + 1)[1:-1]
+
+
+def _by_window(rows: Series, start_s: Floats, edges_s: Floats) -> Iterator[tuple[Series, NDArray[np.int64]]]:
+    """Yield the rows with the window that each begins in; what reaches into later windows is cut at their edges."""
+    last_s = start_s + (rows.count - 1) * (rows.low + rows.step * (rows.count - 2) / 2)
+    window = np.searchsorted(edges_s, start_s, "right")
+    whole = window == np.searchsorted(edges_s, last_s, "right")
+    yield rows.rows(whole), window[whole]
+    rest, begin, at = rows.rows(~whole), start_s[~whole], window[~whole]
+    while len(begin):
+        last_window = at == len(edges_s)
+        bound = edges_s[np.minimum(at, len(edges_s) - 1)]
+        before = np.where(last_window, rest.count, _steps_before(begin, rest.low, rest.step, rest.count, bound))
+        yield Series(rest.low, rest.step, before, rest.weight), at
+        left = before < rest.count
+        begin = (begin + before * (rest.low + rest.step * (before - 1) / 2))[left]
+        low, count = rest.low + before * rest.step, rest.count - before
+        rest, at = Series(low, rest.step, count, rest.weight).rows(left), at[left] + 1
+
+
+def _chunks(data: RunData, from_s: float) -> Iterator[tuple[Series, Floats]]:
+    """Yield series and the start of each, cut at ``from_s``."""
     for begin in range(0, len(data.steps["start_s"]), _CHUNK_ROWS):
         part = {name: values[begin : begin + _CHUNK_ROWS].astype("f8") for name, values in data.steps.items()}
         start, first, growth, count = part["start_s"], part["first_s"], part["growth_s"], part["count"]
         skip = _steps_before(start, first, growth, count, from_s)
+        start = start + skip * (first + growth * (skip - 1) / 2)
         first, count = first + skip * growth, count - skip
-        origin = np.flatnonzero((count > 0) & (part["decodes"] > 0))
-        last = first + (count - 1) * growth
-        series = Series(np.minimum(first, last), np.abs(growth), count, part["decodes"])
-        yield begin, series.rows(origin), origin
+        some = np.flatnonzero((count > 0) & (part["decodes"] > 0))
+        yield Series(first, growth, count, part["decodes"]).rows(some), start[some]
 
 
-def _steps_before(start: Floats, first: Floats, growth: Floats, count: Floats, from_s: float) -> Floats:
-    """Return how many of each row's steps start before ``from_s``."""
+def _steps_before(start: Floats, first: Floats, growth: Floats, count: Floats, from_s: float | Floats) -> Floats:
+    """Return how many of each row's steps start before ``from_s`` (one time, or one a row)."""
     skip = np.zeros(len(start))
     early = np.flatnonzero(start < from_s)
     if not len(early):
         return skip
     # Step k starts at start + k*first + growth*k(k-1)/2: the positive root, in the form that also takes growth 0.
-    half, linear, wait = growth[early] / 2, first[early] - growth[early] / 2, from_s - start[early]
+    until = np.broadcast_to(from_s, start.shape)[early]
+    half, linear, wait = growth[early] / 2, first[early] - growth[early] / 2, until - start[early]
     root = np.sqrt(np.maximum(linear**2 + 4 * half * wait, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         k = np.ceil(2 * wait / (linear + root) - 1e-9)

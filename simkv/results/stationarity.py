@@ -18,6 +18,7 @@ _LATE_TREND = 0.5
 _LATE_GROWTH = 0.3
 _BACKLOG_SHARE = 0.03
 _BACKLOG = 10
+_LONG_DRAIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def growth(data: RunData) -> Growth | None:
 
     Growth means all of: waits (queue, loads, preemptions) rise from slice to slice of the
     arrivals (Kendall's tau over 20 slices) and still do in the second half, by no less than a
-    levelling queue would; and many requests are left waiting when the arrivals end. Arrivals
+    levelling queue would (or have doubled, with a long drain afterwards); and many requests are left waiting when the arrivals end. Arrivals
     end with the last first turn. A batch (arrivals in the first tenth of the run) has no rate
     to compare with, and is never growth.
     """
@@ -45,7 +46,8 @@ def growth(data: RunData) -> Growth | None:
     rows = rows[column(data, "arrival_s", rows) <= arrivals_end_s(data)]
     if len(rows) < MIN_REQUESTS or is_batch(data):
         return None
-    if not (_left_waiting(data, rows) and _rises(_wait_by_slice(data, rows))):
+    waits = _wait_by_slice(data, rows)
+    if not (_left_waiting(data, rows) and (_rises(waits) or _drains_long_after(data, waits))):
         return None
     return _describe(data, rows)
 
@@ -71,6 +73,14 @@ def _rises(waits: Floats) -> bool:
         return False
     early, late = waits[half] - waits[0], waits[-1] - waits[half]
     return bool(late > 0 and late >= _LATE_GROWTH * early)
+
+
+def _drains_long_after(data: RunData, waits: Floats) -> bool:
+    """Whether the waits doubled over the arrivals, and working off what was left took a tenth of their span more."""
+    half = SLICES // 2
+    first, last = first_arrival_s(data), arrivals_end_s(data)
+    doubled = _tau(waits) >= _LATE_TREND and waits[half:].mean() > 2 * waits[:half].mean()
+    return bool(doubled and data.end_s - last > _LONG_DRAIN * (last - first))
 
 
 def _tau(values: Floats) -> float:

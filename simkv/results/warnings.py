@@ -87,7 +87,7 @@ def _saturated(data: RunData) -> Iterator[tuple[str, str]]:
         if name == "gpu" or not data.instances.get(name) or makespan <= 0:
             continue
         whole = data.busy_s.get(name, 0.0) / (data.instances[name] * makespan)
-        busy = max(whole, utilization_while_arriving(data, name) or 0.0)
+        busy = max(whole, *(utilization_while_arriving(data, name, since) or 0.0 for since in (0.0, 0.5)))
         if busy > SATURATED:
             label = NAMES[name][0].upper() + NAMES[name][1:]
             plural = "are" if label.endswith("s") else "is"
