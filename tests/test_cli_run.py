@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from simkv.cli import app
+from simkv.cli.interrupt import Interrupt
 from simkv.cli.progress import Progress
 
 SMALL = """\
@@ -199,6 +201,18 @@ def test_run_interrupted_writes_what_is_finished_and_exits_130(folder: Path, mon
 )
 def test_progress_line_has_share_and_time_left(fraction: float, elapsed_s: float, line: str) -> None:
     assert Progress.line(fraction, elapsed_s) == line
+
+
+def test_interrupt_waits_for_a_check_and_a_second_one_does_not() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt() as interrupt:
+        interrupt.check()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt.check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_progress_off_a_terminal_is_silent(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ def run(
 
 def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, step_exact: bool) -> None:
     from simkv.cli.guard import INTERRUPTED
+    from simkv.cli.interrupt import Interrupt
     from simkv.cli.progress import Progress
     from simkv.results.write import check_out, summary_text, write_result
     from simkv.run import run_scenario
@@ -57,7 +58,12 @@ def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, 
     gc.set_threshold(100_000, 20, 20)
     folder = out if out is not None else Path("reports") / name
     check_out(folder, name)
-    with Progress() as progress:
+    with Interrupt() as interrupt, Progress() as shown:
+
+        def progress(fraction: float) -> None:
+            interrupt.check()
+            shown(fraction)
+
         result = run_scenario(
             resolved, seed=resolved.scenario.run.seed, step_exact=step_exact, audit=audit, progress=progress
         )
