@@ -130,16 +130,16 @@ def offload_config(resolved: Resolved) -> OffloadConfig:
 
 def workload_source(resolved: Resolved, seed: int) -> Source:
     """Return the workload; raises InputError for a trace that isn't there or doesn't read well."""
-    workload = resolved.scenario.workload
+    workload, duration_s = resolved.scenario.workload, resolved.scenario.run.duration
     if isinstance(workload, TraceWorkload):
         from simkv.workload.readers import open_trace
 
         check_file(workload.path, "workload.path", resolved.layers.file)
         form = None if workload.format == "auto" else workload.format
-        return open_trace(workload.path.path, form, workload.time_scale, workload.limit)
+        return open_trace(workload.path.path, form, workload.time_scale, workload.limit, duration_s)
     from simkv.workload.synthetic import build
 
-    return build(spec(workload), seed, resolved.scenario.run.duration)
+    return build(spec(workload), seed, duration_s)
 
 
 def check_file(ref: FileRef, path: str, scenario_file: str) -> None:
