@@ -18,6 +18,7 @@ MAX_WIDTH = 100
 _LABEL = 13
 _BAR = 30
 _WARNINGS = 5
+_CLASSES = 4
 _LINES = 6
 _UNIT_SUFFIX = re.compile(r"(_bytes)?(_per)?_s$|_bytes$")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[A-Za-z]{1,3}\b)|(?<=±) |(?<=E2E) (?=\d)")
@@ -98,8 +99,23 @@ def _latencies(summary: Summary) -> Iterator[str]:
         row += "".join(f"{seconds(values[p]):>9}" for p in ("p50", "p95", "p99", "max"))
         other = plain[key] if plain else None
         yield row + (f"{seconds(other['mean']):>18}{seconds(other['p95']):>9}" if other else "")
+    yield from _class_latencies(summary)
     if summary["warm_up_s"]:
         yield f"  without the first {seconds(summary['warm_up_s'])} of arrivals (warm-up)"
+
+
+def _class_latencies(summary: Summary) -> Iterator[str]:
+    """Yield the TTFT of each request class: the blend above hides who waits."""
+    classes = {name: row for name, row in (summary["classes"] or {}).items() if row["ttft_s"] is not None}
+    if len(classes) < 2:
+        return
+    yield "TTFT by class"
+    for name, row in list(classes.items())[:_CLASSES]:
+        values, label = row["ttft_s"], _visible(name)[: _LABEL - 2]
+        line = f"  {label:<{_LABEL - 2}}{seconds(values['mean']):>8} {_spread(values):<10}"
+        yield line + "".join(f"{seconds(values[p]):>9}" for p in ("p50", "p95", "p99", "max"))
+    if len(classes) > _CLASSES:
+        yield f"  and {len(classes) - _CLASSES} more classes in summary.json"
 
 
 def _spread(values: Mapping[str, Any]) -> str:
@@ -112,7 +128,7 @@ def _shares(summary: Summary, width: int) -> Iterator[str]:
     rates = summary["hit_rate"]
     if rates:
         named = [f"{label} {share(rates[key])}" for label, key, _ in _SOURCES if rates[key] or key == "vram"]
-        text = f"{' · '.join(named)} · computed {share(rates['miss'])}   (ceiling {share(rates['ceiling'])})"
+        text = f"{' · '.join(named)} · computed {share(rates['miss'])} · ceiling {share(rates['ceiling'])}"
         yield from _labelled("Prompt from", f"{_hit_bar(rates)}  {text}", width)
         plain = summary["baselines"].get("no_offload")
         if plain and plain["hit_rate"]:
@@ -123,7 +139,7 @@ def _shares(summary: Summary, width: int) -> Iterator[str]:
     total = sum(parts.values()) if parts else 0.0
     if total > 0:
         named = [f"{label} {share(parts[key] / total)}" for label, key in _PARTS if parts[key] / total >= 0.0005]
-        yield from _labelled("Time goes to", " · ".join(named) + f"   (E2E {seconds(total)})", width)
+        yield from _labelled("Time goes to", " · ".join(named), width)
 
 
 def _hit_bar(rates: Mapping[str, float]) -> str:
@@ -278,8 +294,12 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Return lines of ``text`` without anything that a terminal would obey; a number stays with its unit."""
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    kept = _BEFORE_UNIT.sub("\xa0", printable)
+    kept = _BEFORE_UNIT.sub("\xa0", _visible(text))
     lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False)
     lines = [line.replace("\xa0", " ") for line in lines]
     return lines if len(lines) <= _LINES else [*lines[: _LINES - 1], lines[_LINES - 1][: width - 1] + "…"]
+
+
+def _visible(text: str) -> str:
+    """Return ``text`` with whatever a terminal would obey, not show, blanked."""
+    return "".join(c if c.isprintable() else " " for c in text)
