@@ -26,8 +26,8 @@ same scenario is replaced whole, anything else there is left alone and refused.
 Times are seconds of simulated time. A metric whose needs the scenario doesn't meet is null.
 Distributions have `mean`, `p50`, `p90`, `p95`, `p99`, `max` and `ci95`, the 95 % interval of the
 mean by batch means: 20 batches in order of arrival (of inter-token intervals: 20 windows of equal
-time); null where there are too few values. There are no timestamps, no wall times and no absolute paths in it: the same scenario, seed and
-version give the same bytes.
+time); null where there are too few values. There are no timestamps, no wall times and no absolute
+paths in it: the same scenario, seed and version give the same bytes.
 """
 
 _WARNINGS = """\
