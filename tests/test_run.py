@@ -329,3 +329,10 @@ def test_invariants_list_every_audited_law() -> None:
     named = " ".join(rows.values())
     assert [law for law in LAWS if f"`{law}`" not in named] == []
     assert [law for law in re.findall(r'"(L\d+)"', audit) if law not in rows or law not in named] == []
+
+
+def test_unbounded_dram_has_no_price_where_one_is_given_and_costs_nothing_where_not() -> None:
+    cost = "cost={gpu_hour: 2.0, dram_gib_hour: 0.003, currency: USD}"
+    assert run_scenario(toy(cost, "tiers.dram.capacity=infGiB")).summary["cost_per_million_output_tokens"] is None
+    bare = "cost={gpu_hour: 2.0, currency: USD}"
+    assert run_scenario(toy(bare, "tiers.dram.capacity=infGiB")).summary["cost_per_million_output_tokens"] > 0

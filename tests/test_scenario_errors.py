@@ -87,6 +87,11 @@ def test_base_is_valid() -> None:
             "s.yaml:12: offload.prefetch.window = 4: does nothing with policy none; write policy: queue, or leave "
             "window out",
         ),
+        (
+            "engine: {store_outputs: true}\noffload: {write: never}",
+            "s.yaml:12: engine.store_outputs = true: does nothing with offload.write never; write a write_through "
+            "policy, or leave store_outputs out",
+        ),
         ("offload: lru", 's.yaml:12: offload = "lru": not a section; write its keys below it, indented, or like '
          "{key: value}"),
         (
@@ -265,3 +270,9 @@ def test_missing_file_of_a_workload_is_told_where_it_was_looked_for(tmp_path: Pa
     resolved = resolve(str(file))
     with pytest.raises(InputError, match=r'workload.path = "no.jsonl": no such file; looked in .* and the working'):
         workload_source(resolved, 0)
+
+
+def test_exclusive_tiers_with_a_policy_that_copies_are_refused() -> None:
+    with pytest.raises(InputError, match="write_through keeps copies, and the tiers are exclusive; with exclusive"):
+        resolve_text(BASE, "s.yaml", ["tiers.relation=exclusive"])
+    resolve_text(BASE, "s.yaml", ["tiers.relation=exclusive", "offload.write=write_back"])

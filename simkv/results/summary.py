@@ -136,7 +136,8 @@ def _cost(ctx: SummaryContext, tokens_per_s: float) -> Summary:
     if ctx.cost is None:
         return {}
     units = (("gpu_hour", ctx.gpus), ("dram_gib_hour", ctx.dram_gib), ("ssd_tib_hour", ctx.ssd_tib))
-    per_hour = finite(sum(float(ctx.cost.get(name) or 0.0) * number for name, number in units if number))
+    priced = [(float(ctx.cost[name]), number) for name, number in units if number and ctx.cost.get(name)]
+    per_hour = finite(sum(price * number for price, number in priced))  # null where something priced is unbounded
     million = None if per_hour is None or tokens_per_s <= 0 else finite(per_hour / (3600 * tokens_per_s) * 1e6)
     named = {key: ctx.cost.get(key) for key in ("currency", "source")}
     return {"cost_per_million_output_tokens": million, "cost": {"per_hour": per_hour, **named}}

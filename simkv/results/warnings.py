@@ -16,6 +16,7 @@ Warning_ = dict[str, str]
 
 _ENDLESS_BLOCKS = 2**48
 _HURTS_AT_LEAST = 0.005
+_FEW = 100
 
 
 def find_warnings(
@@ -34,6 +35,7 @@ def find_warnings(
         *_saturated(data),
         *_cold_cache(data, ctx, figures),
         *_warm_up(data, ctx, window),
+        *_few_requests(window),
         *ctx.warnings,
     ]
     return [{"code": code, "message": message} for code, message in found]
@@ -106,6 +108,14 @@ def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object
             cold.append(f"{tier.upper()} filled {digits(written / capacity, 2)} times")
     if cold:
         yield "cold_cache", f"{', '.join(cold)}: hit rates are not those of a warm cache."
+
+
+def _few_requests(window: Window) -> Iterator[tuple[str, str]]:
+    requests = len(window.rows)
+    if 0 < requests < _FEW:
+        beyond = digits(0.05 * requests)
+        text = f"Latencies are of {count(requests)} requests: p95 rests on {beyond} of them, p99 on fewer still."
+        yield "few_requests", text
 
 
 def _warm_up(data: RunData, ctx: SummaryContext, window: Window) -> Iterator[tuple[str, str]]:

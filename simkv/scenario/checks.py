@@ -103,6 +103,9 @@ def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
     if offload.prefetch.window is not None and offload.prefetch.policy != "queue":
         mend = "write policy: queue, or leave window out"
         yield Fault(("offload", "prefetch", "window"), f"does nothing with policy {offload.prefetch.policy}", mend)
+    if s.engine.store_outputs and given(("engine", "store_outputs")) and not offload.write.startswith("write_through"):
+        mend = "write a write_through policy, or leave store_outputs out"
+        yield Fault(("engine", "store_outputs"), f"does nothing with offload.write {offload.write}", mend)
     if s.tiers.relation == "exclusive" and offload.write.startswith("write_through"):
         mend = "with exclusive tiers write write_back (a block moves down when it is evicted), or never"
         yield Fault(("offload", "write"), f"{offload.write} keeps copies, and the tiers are exclusive", mend)

@@ -35,14 +35,14 @@ class QueuePrefetcher:
         return (live.target - 1) // config.block_tokens if config.prefix_caching else 0
 
     def _promote(self, live: Live) -> bool:
-        """Start what can be started; False where a later look may find room."""
+        """Start what can be started; False where a later look may find more: room, or what is on its way now."""
         engine = self.engine
         engine.sync()
         spans, limit = live.request.spans, self._limit(live)
         found = engine.pool.index.match(spans, limit)
         lower = engine.tiers.lookup(spans, limit, found.end)
         if found.pending or lower.pending:
-            return True
+            return False
         if lower.ssd_end > lower.dram_end:
             transfer = engine.mover.promote(spans, lower, LOOK_AHEAD)
             if transfer:
@@ -63,7 +63,9 @@ class QueuePrefetcher:
         found = engine.pool.index.match(spans, limit)
         lower = engine.tiers.lookup(spans, limit, found.end)
         blocks = lower.dram_end - found.end
-        if found.pending or lower.pending or blocks <= 0:
+        if found.pending or lower.pending:
+            return False
+        if blocks <= 0:
             return True
         if blocks > engine.pool.free_blocks and not self._room_for(live):
             return False
