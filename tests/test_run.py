@@ -17,6 +17,7 @@ from simkv.results.check import LAWS
 from simkv.results.result import RunResult
 from simkv.results.write import summary_text, write_result
 from simkv.run import run_scenario
+from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import Resolved, resolve, resolve_text
 from simkv.sim.rundata import REQUEST_COLUMNS
 from simkv.sim.system import System
@@ -336,3 +337,13 @@ def test_unbounded_dram_has_no_price_where_one_is_given_and_costs_nothing_where_
     assert run_scenario(toy(cost, "tiers.dram.capacity=infGiB")).summary["cost_per_million_output_tokens"] is None
     bare = "cost={gpu_hour: 2.0, currency: USD}"
     assert run_scenario(toy(bare, "tiers.dram.capacity=infGiB")).summary["cost_per_million_output_tokens"] > 0
+
+
+def test_memory_of_the_ceiling_is_that_of_live_sessions() -> None:
+    resolved = toy("workload.requests=600")
+    system = System(system_config(resolved), workload_source(resolved, 0))
+    data = system.run()
+    sessions = len(set(data.requests["session"].tolist()))
+    assert sessions > 50
+    assert len(system.ceiling) < sessions / 4
+    assert data.requests["ceiling_tokens"].sum() > 0

@@ -142,6 +142,8 @@ class System:
                 engine.gauge.update(now)
             self._busy_s = self.busy_s(now)
         follower = self.source.after(request, now, finished)
+        if follower is None and request.session >= 0:
+            self.ceiling.forget(request)  # its session is over: nobody will ask for this content again
         until = self.config.duration_s
         if follower is not None and (until is None or follower.arrival_s < until):
             self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
