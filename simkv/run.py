@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -56,6 +57,7 @@ def run_scenario(
     for number, name in enumerate(names, start=1):
         if data.interrupted:
             break
+        gc.collect()  # the system before is full of circles
         other = simulate(without_offload(config), source, expected, _part(progress, number, parts))
         if other.interrupted:
             missing = name

@@ -46,6 +46,7 @@ class Columns:
         """Return the columns as arrays over the same memory; nothing may be appended afterwards."""
         self.flush()
         named = zip(self.dtypes.items(), self._columns, strict=True)
+        self._columns = []  # the arrays own the memory from here on
         return {name: np.frombuffer(column, dtype=kind) for (name, kind), column in named}
 
 
