@@ -80,6 +80,19 @@ def test_cold_cache_without_reuse_or_with_endless_room_is_silent() -> None:
     assert "cold_cache" not in warnings(cold)
 
 
+def test_stores_refused_now_and_then_are_silent_and_many_are_told() -> None:
+    data = make_run(500)
+    data.refused_stores = 25
+    assert "stores_refused" not in warnings(data)
+    data.refused_stores = 1000
+    assert warnings(data)["stores_refused"].startswith("DRAM refused 1000 batches of blocks (2.00 a request)")
+
+
+def test_few_requests_are_told_below_a_hundred() -> None:
+    assert "p95 rests on 2.00 of them" in warnings(make_run(40))["few_requests"]
+    assert "few_requests" not in warnings(make_run(500))
+
+
 def test_saturated_names_the_resource_and_its_share() -> None:
     data = make_run(500)
     assert "saturated" not in warnings(data)

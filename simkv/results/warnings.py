@@ -17,6 +17,7 @@ Warning_ = dict[str, str]
 _ENDLESS_BLOCKS = 2**48
 _HURTS_AT_LEAST = 0.005
 _FEW = 100
+_REFUSED = 0.05
 
 
 def find_warnings(
@@ -34,6 +35,7 @@ def find_warnings(
         *_offload_hurts(against or {}),
         *_saturated(data),
         *_cold_cache(data, ctx, figures),
+        *_refused_stores(data),
         *_warm_up(data, ctx, window),
         *_few_requests(window),
         *ctx.warnings,
@@ -108,6 +110,15 @@ def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object
             cold.append(f"{tier.upper()} filled {digits(written / capacity, 2)} times")
     if cold:
         yield "cold_cache", f"{', '.join(cold)}: hit rates are not those of a warm cache."
+
+
+def _refused_stores(data: RunData) -> Iterator[tuple[str, str]]:
+    if data.refused_stores > _REFUSED * data.finished:
+        text = (
+            f"DRAM refused {count(data.refused_stores)} batches of blocks ({digits(data.refused_stores / data.finished)} "
+            "a request): what it holds was in use or still on its way to SSD, so less is cached than would fit."
+        )
+        yield "stores_refused", text
 
 
 def _few_requests(window: Window) -> Iterator[tuple[str, str]]:
