@@ -114,9 +114,10 @@ def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object
 
 def _refused_stores(data: RunData) -> Iterator[tuple[str, str]]:
     if data.refused_stores > _REFUSED * data.finished:
+        each = digits(data.refused_stores / max(1, data.finished))
         text = (
-            f"DRAM refused {count(data.refused_stores)} batches of blocks ({digits(data.refused_stores / data.finished)} "
-            "a request): what it holds was in use or still on its way to SSD, so less is cached than would fit."
+            f"DRAM refused {count(data.refused_stores)} batches of blocks ({each} a request): what it holds was in "
+            "use or still on its way to SSD, so less is cached than would fit."
         )
         yield "stores_refused", text
 
