@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,14 +15,10 @@ from hypothesis import strategies as st
 from simkv.kvcache.eviction import POLICIES, EvictionPolicy, make_policy
 from simkv.kvcache.replay import Order, UnitBlock, belady, flatten, replay
 
-SHARED = Path(os.environ.get("SIMKV_SHARED", Path(__file__).parents[2] / "shared"))
-COUNTS = SHARED / "published" / "hit_counts_conversation.csv"
-TRACE = SHARED / "traces" / "mooncake" / "conversation_trace.jsonl"
 EXACT = ("lru", "fifo", "lfu", "belady")
 ORDERS: tuple[Order, ...] = ("forward", "reverse")
 
 traces = st.lists(st.integers(0, 9), max_size=60)
-needs_trace = pytest.mark.skipif(not (COUNTS.exists() and TRACE.exists()), reason=f"no published counts in {SHARED}")
 
 
 def hits(name: str, references: Sequence[int], capacity: int) -> int:
@@ -35,20 +30,20 @@ def hits(name: str, references: Sequence[int], capacity: int) -> int:
 
 
 @cache
-def conversation(order: Order) -> list[int]:
+def conversation(shared: Path, order: Order) -> list[int]:
     """Return the references of the Mooncake conversation trace."""
-    with TRACE.open() as lines:
+    with (shared / "traces" / "mooncake" / "conversation_trace.jsonl").open() as lines:
         return flatten([json.loads(line)["hash_ids"] for line in lines], order)
 
 
-@needs_trace
+@pytest.mark.shared
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", EXACT)
-def test_hits_conversation_equal_the_published_counts(name: str, order: Order) -> None:
-    with COUNTS.open() as rows:
+def test_hits_conversation_equal_the_published_counts(shared: Path, name: str, order: Order) -> None:
+    with (shared / "published" / "hit_counts_conversation.csv").open() as rows:
         published = [row for row in csv.DictReader(rows) if (row["policy"], row["order"]) == (name, order)]
     assert len(published) == 6
-    references = conversation(order)
+    references = conversation(shared, order)
     for row in published:
         assert len(references) == int(row["references"])
         assert hits(name, references, int(row["capacity_blocks"])) == int(row["hits"]), row
