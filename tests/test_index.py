@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -202,6 +203,13 @@ class Pair:
         for key in expected:
             del self.model.pins[key], self.model.order[key]
 
+    def walk(self, steps: Sequence[Callable[[], None]], count: int) -> None:
+        """Take ``count`` of ``steps`` by chance, checking after each, then let everything go."""
+        for _ in range(count):
+            self.rng.choice(steps)()
+            self.check()
+        self.finish()
+
     def finish(self) -> None:
         while self.coming:
             self.arrive()
@@ -219,10 +227,7 @@ class Pair:
 def test_index_agrees_with_a_model_of_blocks(rng: Random) -> None:
     pair = Pair(rng)
     steps = (pair.match, pair.hold, pair.hold, pair.grow, pair.release, pair.bring, pair.arrive, pair.evict)
-    for _ in range(rng.randint(1, 50)):
-        rng.choice(steps)()
-        pair.check()
-    pair.finish()
+    pair.walk(steps, rng.randint(1, 50))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -230,10 +235,7 @@ def test_index_over_long_runs(seed: int) -> None:
     rng = Random(seed)
     pair = Pair(rng)
     steps = (pair.match, pair.hold, pair.hold, pair.grow, pair.release, pair.bring, pair.arrive, pair.evict)
-    for _ in range(300):
-        rng.choice(steps)()
-        pair.check()
-    pair.finish()
+    pair.walk(steps, 300)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -241,10 +243,7 @@ def test_index_without_transfers_loses_moved_blocks(seed: int) -> None:
     rng = Random(seed)
     pair = Pair(rng)
     steps = (pair.match, pair.hold, pair.hold, pair.grow, pair.release, pair.release, pair.evict, pair.remove)
-    for _ in range(200):
-        rng.choice(steps)()
-        pair.check()
-    pair.finish()
+    pair.walk(steps, 200)
 
 
 @pytest.mark.parametrize("policy", ["lru", "lfu", "fifo", "score"])
