@@ -325,12 +325,17 @@ def test_loaded_requests_that_hold_all_memory_make_way(reserve: bool, monkeypatc
     """Two loads of five blocks hold a pool of eleven; neither request can have the six it needs to start."""
     gave_way = []
     original = Scheduler._give_way
-    monkeypatch.setattr(Scheduler, "_give_way", lambda self, live: (gave_way.append(live), original(self, live))[1])
+
+    def spied(self: Scheduler, but=None) -> bool:
+        gave_way.append(original(self, but))
+        return gave_way[-1]
+
+    monkeypatch.setattr(Scheduler, "_give_way", spied)
     config = system_config(num_gpu_blocks=11, dram_blocks=100, max_num_batched_tokens=8, reserve_full_prompt=reserve)
     warm = [same(i, 40.0 * i, 20, 1, stream=i + 1) for i in range(4)]
     again = [Request(10 + i, 500.0, 24, 4, ((i + 1, 0, 20), (50 + i, 0, 8))) for i in range(4)]
     data = run(config, warm + again)
-    assert gave_way
+    assert any(gave_way)
     assert data.finished == 8
     assert sum(column(data, "load_dram_time_s")) > 0
 

@@ -98,9 +98,7 @@ class Audit:
 
     def _live(self) -> int:
         """Requests in the system, counted where they are (not from the records)."""
-        return sum(
-            len(engine.running) + len(engine.scheduler.waiting) + engine.gauge.held for engine in self.system.engines
-        )
+        return sum(engine.live_requests for engine in self.system.engines)
 
     def _pool(self, name: str, pool: KVPool) -> None:
         try:

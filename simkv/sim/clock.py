@@ -75,6 +75,11 @@ class Clock(simpy.Environment):
             most -= 1
         return bool(queue)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to happen."""
+        return not self._queue
+
     def count_events(self) -> int:
         """Return how many events were scheduled so far (drawing a number of SimPy's own count, which hurts nobody)."""
         return next(self._eid)

@@ -56,6 +56,14 @@ class EngineConfig:
     load: Load = "hold"
     store_outputs: bool = False
 
+    def blocks(self, tokens: int) -> int:
+        """Return the blocks that hold ``tokens`` tokens, the last perhaps in part."""
+        return -(-tokens // self.block_tokens)
+
+    def most_hit_blocks(self, tokens: int) -> int:
+        """Return how many leading blocks of ``tokens`` tokens a cache may give: one token is always computed."""
+        return (tokens - 1) // self.block_tokens if self.prefix_caching else 0
+
 
 @dataclass(frozen=True, slots=True)
 class LinkConfig:

@@ -9,7 +9,6 @@ boundary instead; both use :mod:`simkv.sim.series`, so their times agree to the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
 
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import ENGINE_RANK, Clock, Timer
@@ -138,7 +137,12 @@ class Engine:
             return live.blocks_held
         assert live.handle is not None
         tokens = live.context(max(self._allocated, live.step0))
-        return -(-tokens // self.config.block_tokens) - live.handle.end
+        return self.config.blocks(tokens) - live.handle.end
+
+    @property
+    def live_requests(self) -> int:
+        """Requests that run, wait or are held here."""
+        return len(self.running) + len(self.scheduler.waiting) + self.gauge.held
 
     @property
     def pending_tokens(self) -> int:
@@ -156,7 +160,7 @@ class Engine:
         if timer.payload != self._version:
             return
         now = self.clock._now
-        self.clock.take_turn(ENGINE_RANK + self.number)
+        self.clock.take_turn(self._rank)
         changed = self.scheduler.schedule(now, self._complete(now))
         if changed and self.prefetcher is not None:
             self.prefetcher.look_ahead()
@@ -332,7 +336,7 @@ class Engine:
     def _next_boundary(self, now: float) -> int:
         """The first step that has not begun: one that begins now counts until this engine's turn is over."""
         step = self._anchor_step + steps_to_reach(self._anchor_s, self._first_s, self._growth_s, now)
-        if self.clock.had_turn(ENGINE_RANK + self.number) and self._boundary(step) == now:
+        if self.clock.had_turn(self._rank) and self._boundary(step) == now:
             step += 1
         return step
 
@@ -350,11 +354,9 @@ class Engine:
         """Take the decode blocks of the step that is about to begin; False, taking none, where they can't be had."""
         batch, pool = self.batch, self.pool
         need = batch.phases[self.step % batch.block_tokens]
-        if need:
-            if need > pool.available_blocks:
-                return False
-            self.holdings.take(need)
-        self._allocated = self.step + 1
+        if need > pool.available_blocks:
+            return False
+        self.allocate_step(need)
         return True
 
     def allocate_step(self, need: int) -> None:
@@ -378,7 +380,7 @@ class Engine:
         live.enter(PREEMPTED if live.preemptions else QUEUE, now)
         self.gauge.update(now)
         self.gauge.held -= 1
-        heappush(self.scheduler.waiting, (live.order, live))
+        self.scheduler.put_back(live)
         idle = self._asleep
         self.wake()
         if self.prefetcher is not None and not idle:

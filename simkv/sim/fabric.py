@@ -142,28 +142,24 @@ class Lane:
     def _fire(self, timer: Timer) -> None:
         if timer.payload != self.version:
             return
-        now = self.fabric.clock.now
         active = self.active
         assert active is not None
-        self.active = None
-        if active.stop > 0.0:
+        over = active.stop == 0.0
+        if over:
+            self.version += 1
+            self.delivered_bytes += active.bytes
+        else:  # it gives way, and goes on before later ones of its priority
             active.remaining = active.stop
             active.stop = 0.0
             self.queues[active.priority].appendleft(active)
-            self.active = active  # keeps busy_since
-            self._start_next()
-            self.fabric.rebalance()
-            return
-        self.version += 1
-        self.delivered_bytes += active.bytes
-        self.active = active
         if any(self.queues):
             self._start_next()
         else:
             self.active = None
-            self.busy_s += now - self.busy_since_s
+            self.busy_s += self.fabric.clock.now - self.busy_since_s
         self.fabric.rebalance()
-        active.done()
+        if over:
+            active.done()
 
     def busy_until(self, now: float) -> float:
         """Busy seconds up to ``now``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simkv.kvcache.node import Extent, used_depth
+from simkv.kvcache.node import used_depth
 from simkv.sim.config import EngineConfig
 from simkv.sim.live import Live
 from simkv.sim.mover import Mover
@@ -19,18 +19,8 @@ class Holdings:
     def take(self, blocks: int) -> None:
         """Take private blocks now; what that evicts goes down a tier where the policy says so."""
         if self.mover.spills:
-            self.make_room(blocks)
+            self.mover.make_room(blocks)
         self.pool.take(blocks)
-
-    def make_room(self, blocks: int) -> None:
-        """Have ``blocks`` blocks free now; what that evicts goes down a tier where the policy says so."""
-        if self.mover.spills:
-            taken: list[Extent] = []
-            self.pool.make_room(blocks, taken)
-            if taken:
-                self.mover.spill(taken)
-        else:
-            self.pool.make_room(blocks)
 
     def commit_prompt(self, live: Live) -> None:
         """Make the full blocks computed so far shareable, and write them down as the policy says."""
@@ -63,7 +53,7 @@ class Holdings:
     def release(self, live: Live, tokens: int, keep_outputs: bool) -> None:
         """Give back what ``live`` holds for ``tokens`` tokens; full blocks stay cached, to be evicted tails first."""
         block_tokens = self.config.block_tokens
-        held = -(-tokens // block_tokens)
+        held = self.config.blocks(tokens)
         handle = live.handle
         assert handle is not None
         if live.step0 < 0:

@@ -17,6 +17,8 @@ from simkv.sim.tiers import LowerHit, ReplicaTiers
 from simkv.workload.request import Spans
 
 Done = Callable[[], None]
+Load = Callable[[Done], tuple[int, int]]
+"""Starts a load, given what to call when it is through; returns its bytes and descriptors."""
 
 
 class Ledger:
@@ -85,24 +87,39 @@ class Mover:
 
     # ---- up
 
-    def keep(self, spans: Spans, start: int, end: int, known: Match | None = None) -> Node:
-        """Hold blocks ``start .. end-1`` of ``spans`` in DRAM for a :meth:`load`; they must be resident there.
+    def make_room(self, blocks: int) -> None:
+        """Have ``blocks`` blocks of VRAM free now; what that evicts goes down a tier where the policy says so."""
+        taken: list[Extent] | None = [] if self.spills else None
+        self.tiers.vram.make_room(blocks, taken)
+        if taken:
+            self.spill(taken)
 
-        Comes before anything that may evict from DRAM (making room in VRAM does, where evictions go down).
+    def receive(self, held: Node, spans: Spans, end: int, known: Match | None, priority: int) -> tuple[Node, Load]:
+        """Make room in VRAM below the pinned path ``held`` for the blocks up to ``end`` of ``spans``.
+
+        DRAM must have them (``known``: what it says of them). They are entered as on their way, so that
+        whoever meets them waits instead of loading them again. Returns the new handle, to which the pins
+        moved, and what starts the load.
         """
-        dram = self.tiers.dram
+        dram, vram = self.tiers.dram, self.tiers.vram
         assert dram is not None
-        source = dram.index.pin(known or dram.index.match(spans, end, start))
+        start = held.end
+        source = dram.index.pin(known or dram.index.match(spans, end, start))  # before room is made: that may spill
         assert source.end == end, "a load of what is not there"
-        return source
+        self.make_room(end - start)
+        transfer = self.ledger.open()
+        handle, added = vram.index.extend(held, spans, end, pending=transfer)
+        assert added == end - start, "a load of what is there"
+        vram.written_blocks += added
+        return handle, lambda done: self.load(spans, start, end, source, handle, transfer, done, priority)
 
     def load(
         self, spans: Spans, start: int, end: int, source: Node, target: Node, transfer: int, done: Done, priority: int
     ) -> tuple[int, int]:
         """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where they are pending for ``transfer``.
 
-        ``source`` holds them in DRAM (:meth:`keep`) and is released when they are through; ``target``
-        holds them in VRAM and stays the caller's. Returns ``(bytes, descriptors)``.
+        ``source`` holds them in DRAM and is released when they are through; ``target`` holds them in VRAM
+        and stays the caller's (:meth:`receive`). Returns ``(bytes, descriptors)``.
         """
         tiers = self.tiers
         assert tiers.dram is not None
@@ -149,21 +166,12 @@ class Mover:
         self.ledger.carriers[transfer] = lane, lane.submit(blocks * tiers.block_bytes, 1, priority, through)
         return transfer
 
-    def prefetch(self, spans: Spans, start: int, end: int) -> int:
-        """Copy blocks from DRAM into VRAM ahead of need, where the caller saw room; return the transfer's id."""
-        vram = self.tiers.vram
-        transfer = self.ledger.open()
-        source = self.keep(spans, start, end)
-        taken: list[Extent] | None = [] if self.spills else None
-        reserved = vram.store(spans, start, end, transfer, taken)
-        assert reserved is not None, "the caller saw room"
-        handle, blocks = reserved
-        assert blocks == end - start, "the caller saw what is missing"
-        if taken:
-            self.spill(taken)
-        self.load(spans, start, end, source, handle, transfer, lambda: vram.index.unpin(handle), LOOK_AHEAD)
-        self.prefetched_blocks += blocks
-        return transfer
+    def prefetch(self, spans: Spans, found: Match, lower: LowerHit) -> None:
+        """Copy what DRAM has beyond the VRAM hit ``found`` into VRAM ahead of need, where the caller saw room."""
+        index = self.tiers.vram.index
+        handle, load = self.receive(index.pin(found), spans, lower.dram_end, lower.dram, LOOK_AHEAD)
+        load(lambda: index.unpin(handle))
+        self.prefetched_blocks += lower.dram_end - found.end
 
     # ---- down
 
@@ -238,7 +246,7 @@ class Mover:
         pool = self.tiers.dram
         if pool is None:
             return
-        found: Match = pool.index.match(spans, end)
+        found = pool.index.match(spans, end)
         if found.end:
             pool.index.unpin(pool.index.pin(found, use=False))
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simkv.kvcache.node import Match
 from simkv.sim.config import OffloadConfig
 from simkv.sim.fabric import LOOK_AHEAD
 from simkv.sim.live import PREEMPTED, QUEUE, Live
+from simkv.sim.tiers import LowerHit
 
 if TYPE_CHECKING:
     from simkv.sim.engine import Engine
@@ -28,58 +30,49 @@ class QueuePrefetcher:
         """Start the transfers of waiting requests that came into the window."""
         for live in self.engine.scheduler.first(self.window):
             if not live.prefetched and live.handle is None:
-                live.prefetched = self._promote(live)
+                live.prefetched = self._fetch(live)
 
-    def _limit(self, live: Live) -> int:
-        config = self.engine.config
-        return (live.target - 1) // config.block_tokens if config.prefix_caching else 0
-
-    def _promote(self, live: Live) -> bool:
-        """Start what can be started; False where a later look may find more: room, or what is on its way now."""
+    def _look(self, live: Live) -> tuple[Match, LowerHit]:
         engine = self.engine
-        engine.sync()
-        spans, limit = live.request.spans, self._limit(live)
+        spans, limit = live.request.spans, engine.config.most_hit_blocks(live.target)
         found = engine.pool.index.match(spans, limit)
-        lower = engine.tiers.lookup(spans, limit, found.end)
-        if found.pending or lower.pending:
-            return False
-        if lower.ssd_end > lower.dram_end:
-            transfer = engine.mover.promote(spans, lower, LOOK_AHEAD)
-            if transfer:
-                live.promoted.append((lower.dram_end, lower.ssd_end))
-                engine.mover.ledger.follow(transfer, lambda: self._promoted(live))
-                return True
-        return self._to_vram(live)
+        return found, engine.tiers.lookup(spans, limit, found.end)
 
-    def _promoted(self, live: Live) -> None:
-        live.prefetched = self._to_vram(live)
-
-    def _to_vram(self, live: Live) -> bool:
+    def _fetch(self, live: Live, promoted: bool = False) -> bool:
+        """Start what can be started; False where a later look may find more: room, or what is on its way now."""
         engine = self.engine
         if live.handle is not None or live.state not in (QUEUE, PREEMPTED):
             return True
         engine.sync()
-        spans, limit = live.request.spans, self._limit(live)
-        found = engine.pool.index.match(spans, limit)
-        lower = engine.tiers.lookup(spans, limit, found.end)
-        blocks = lower.dram_end - found.end
+        found, lower = self._look(live)
         if found.pending or lower.pending:
             return False
+        if lower.ssd_end > lower.dram_end and not promoted:
+            transfer = engine.mover.promote(live.request.spans, lower, LOOK_AHEAD)
+            if transfer:
+                live.promoted.append((lower.dram_end, lower.ssd_end))
+                engine.mover.ledger.follow(transfer, lambda: self._promoted(live))
+                return True
+            found, lower = self._look(live)  # the attempt may have cut what was matched
+        blocks = lower.dram_end - found.end
         if blocks <= 0:
             return True
         if blocks > engine.pool.free_blocks and not self._room_for(live):
             return False
         live.fetched.append((found.end, lower.dram_end))
-        engine.mover.prefetch(spans, found.end, lower.dram_end)
+        engine.mover.prefetch(live.request.spans, found, lower)
         engine.replan()
         return True
+
+    def _promoted(self, live: Live) -> None:
+        live.prefetched = self._fetch(live, promoted=True)
 
     def _room_for(self, live: Live) -> bool:
         """Whether the waiting requests up to ``live`` would all fit now."""
         engine = self.engine
         blocks = 0
         for other in engine.scheduler.first(self.window):
-            blocks += -(-other.target // engine.config.block_tokens)
+            blocks += engine.config.blocks(other.target)
             if other is live:
                 return blocks <= engine.pool.available_blocks
         return False

@@ -29,13 +29,8 @@ def _round_robin(engines: list[Engine]) -> Router:
     return pick
 
 
-def live_requests(engine: Engine) -> int:
-    """Requests that run, wait or are held in a replica."""
-    return len(engine.running) + len(engine.scheduler.waiting) + engine.gauge.held
-
-
 def _least_loaded(engines: list[Engine]) -> Router:
-    return lambda request: min(engines, key=live_requests)
+    return lambda request: min(engines, key=lambda engine: engine.live_requests)
 
 
 def _prefix_aware(engines: list[Engine]) -> Router:
@@ -46,7 +41,7 @@ def _prefix_aware(engines: list[Engine]) -> Router:
     """
 
     def pick(request: Request) -> Engine:
-        return min(engines, key=lambda engine: (_tokens_ahead(engine, request), live_requests(engine)))
+        return min(engines, key=lambda engine: (_tokens_ahead(engine, request), engine.live_requests))
 
     return pick
 
@@ -54,7 +49,7 @@ def _prefix_aware(engines: list[Engine]) -> Router:
 def _tokens_ahead(engine: Engine, request: Request) -> int:
     engine.sync()
     config = engine.config
-    limit = (request.prompt_tokens - 1) // config.block_tokens if config.prefix_caching else 0
+    limit = config.most_hit_blocks(request.prompt_tokens)
     hit = engine.pool.index.match(request.spans, limit).end
     hit = engine.tiers.lookup(request.spans, limit, hit).dram_end
     return engine.pending_tokens + request.prompt_tokens - hit * config.block_tokens

@@ -31,7 +31,7 @@ class Sampler:
 
     def _tick(self, timer: Timer) -> None:
         system = self.system
-        if not system.clock._queue and self.ticks:
+        if system.clock.is_idle and self.ticks:
             return  # nothing else will ever happen
         self._sample()
         self.ticks += 1
@@ -84,6 +84,6 @@ class Sampler:
     def mean_used(self) -> dict[str, float]:
         """Mean share of each tier's capacity in use over the samples."""
         rows = np.array(self.system.recorder.samples.rows)
-        capacity = self.system._capacity()
+        capacity = self.system.tier_capacity_blocks()
         used = {"vram": rows[:, 4] + rows[:, 5], "dram": rows[:, 6], "ssd": rows[:, 7]}
         return {tier: float(used[tier].mean() / capacity[tier]) if capacity[tier] else 0.0 for tier in used}

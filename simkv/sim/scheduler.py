@@ -8,20 +8,16 @@ in a lower tier is held while it is loaded, and others pass it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from simkv.kvcache.node import Match, unpinned_blocks
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
+from simkv.sim.mover import Load
 
 if TYPE_CHECKING:
     from simkv.sim.engine import Engine
-
-
-Load = Callable[[Callable[[], None]], tuple[int, int]]
-"""Starts a load, given what to call when it is through; returns its bytes and descriptors."""
 
 
 class Chunk:
@@ -72,13 +68,17 @@ class Scheduler:
         """Queue an arrival."""
         self._arrivals += 1
         live.order = (live.priority if self.by_priority else 0, self._arrivals)
-        heappush(self.waiting, (live.order, live))
+        self.put_back(live)
 
     def push_front(self, live: Live) -> None:
         """Queue a preempted request: before all others (priority scheduling: in its old place)."""
         if not self.by_priority:
             self._fronts -= 1
             live.order = (0, self._fronts)
+        self.put_back(live)
+
+    def put_back(self, live: Live) -> None:
+        """Queue a request in the place that it has already."""
         heappush(self.waiting, (live.order, live))
 
     # ---- one step
@@ -116,8 +116,7 @@ class Scheduler:
             chunk, chunk_need = self._partial_chunk(budget) if engine.partial is not None else (0, 0)
             if decode_need + chunk_need <= pool.available_blocks:
                 break
-            if len(engine.running) == 1 and (holders := self._holders()):
-                self._give_way(max(holders, key=lambda live: live.order))  # alone: it would come back to the same
+            if len(engine.running) == 1 and self._give_way():  # alone: it would come back to the same
                 self.look_again = True
                 continue
             self._preempt_one(now)
@@ -140,7 +139,7 @@ class Scheduler:
         chunk = min(partial.target - partial.tokens, budget)
         assert partial.handle is not None
         held = partial.handle.end + partial.blocks_held
-        return chunk, max(0, self._blocks(partial.tokens + chunk) - held)
+        return chunk, max(0, self.config.blocks(partial.tokens + chunk) - held)
 
     def _preempt_one(self, now: float) -> None:
         running = self.engine.running
@@ -179,7 +178,7 @@ class Scheduler:
         if live.handle is not None:  # loaded before
             return self._start_loaded(live, now, budget)
         spans = live.request.spans
-        limit = (live.target - 1) // config.block_tokens if config.prefix_caching else 0
+        limit = config.most_hit_blocks(live.target)
         match = engine.pool.index.match(spans, limit)
         if match.pending:
             return self._wait_for(live, match.pending, LOAD_DRAM, now)
@@ -204,16 +203,18 @@ class Scheduler:
         holds = hit_end > vram_end and not engine.overlaps
         tokens = hit_end * config.block_tokens
         chunk = min(live.target - tokens, budget)
-        own = 0 if holds else self._blocks(tokens + chunk) - hit_end
+        own = 0 if holds else self.config.blocks(tokens + chunk) - hit_end
         need = hit_end - vram_end + own
         if config.reserve_full_prompt:
-            need = max(need, self._blocks(live.target) - vram_end)
+            need = max(need, self.config.blocks(live.target) - vram_end)
         if need > pool.available_blocks - unpinned_blocks(match):
             return -1
         self._note_hits(live, vram_end, hit_end)
         live.handle = pool.index.pin(match, use=not live.preemptions)
         live.tokens = tokens
-        load = self._receive(live, vram_end, hit_end, dram) if hit_end > vram_end else None
+        load = None
+        if hit_end > vram_end:
+            live.handle, load = engine.mover.receive(live.handle, live.request.spans, hit_end, dram, DEMAND)
         if not holds:
             self._start(live, now, chunk, own, load)
             return chunk
@@ -223,29 +224,12 @@ class Scheduler:
         load(lambda: engine.resume(live))
         return 0
 
-    def _receive(self, live: Live, start: int, end: int, known: Match | None) -> Load:
-        """Make room for a DRAM hit and enter it as on its way; return what starts the load.
-
-        Another request that meets these blocks waits for them instead of loading them again.
-        """
-        engine, pool, mover = self.engine, self.engine.pool, self.engine.mover
-        spans = live.request.spans
-        source = mover.keep(spans, start, end, known)
-        engine.holdings.make_room(end - start)
-        transfer = mover.ledger.open()
-        assert live.handle is not None
-        handle, added = pool.index.extend(live.handle, spans, end, pending=transfer)
-        assert added == end - start, "a load of what is there"
-        pool.written_blocks += added
-        live.handle = handle
-        return lambda through: mover.load(spans, start, end, source, handle, transfer, through, DEMAND)
-
     def _start_loaded(self, live: Live, now: float, budget: int) -> int:
         """Start a request whose load is through; -1 where its blocks can't be had."""
         assert live.handle is not None
         chunk = min(live.target - live.tokens, budget)
-        need = self._blocks(live.tokens + chunk) - live.handle.end
-        most = self._blocks(live.target) - live.handle.end if self.config.reserve_full_prompt else need
+        need = self.config.blocks(live.tokens + chunk) - live.handle.end
+        most = self.config.blocks(live.target) - live.handle.end if self.config.reserve_full_prompt else need
         if max(most, need) > self.engine.pool.available_blocks:
             return -1
         self._start(live, now, chunk, need, None)
@@ -291,31 +275,25 @@ class Scheduler:
         engine = self.engine
         changed = False
         while not engine.running and self.waiting:
-            holders = [live for live in self._holders() if live is not self.waiting[0][1]]
-            if not holders:
+            if not self._give_way(but=self.waiting[0][1]):
                 break
-            self._give_way(max(holders, key=lambda live: live.order))
             changed |= self._admit(now, self.config.max_num_batched_tokens)
             if engine.gauge.held:
                 break
         return changed
 
-    def _holders(self) -> list[Live]:
-        """Waiting requests whose loaded prefix takes memory."""
-        return [live for _, live in self.waiting if live.handle is not None]
-
-    def _give_way(self, live: Live) -> None:
-        pool = self.engine.pool
-        assert live.handle is not None
-        pool.give(live.blocks_held)
-        pool.index.unpin(live.handle)
-        live.handle = None
-        live.blocks_held = 0
-        live.tokens = 0
-        live.asked_ssd = False
-
-    def _blocks(self, tokens: int) -> int:
-        return -(-tokens // self.config.block_tokens)
+    def _give_way(self, but: Live | None = None) -> bool:
+        """Have the last of the waiting requests whose loaded prefix takes memory let it go; False where none does."""
+        holders = [live for _, live in self.waiting if live.handle is not None and live is not but]
+        if not holders:
+            return False
+        last = max(holders, key=lambda live: live.order)
+        assert last.handle is not None
+        self.engine.pool.index.unpin(last.handle)
+        last.handle = None
+        last.tokens = 0
+        last.asked_ssd = False
+        return True
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -119,8 +119,7 @@ class System:
     def _can_ever_fit(self, request: Request) -> bool:
         engine = self.config.engine
         tokens = request.prompt_tokens + request.output_tokens
-        blocks = -(-(tokens - 1) // engine.block_tokens)
-        return tokens <= engine.max_model_len and blocks <= engine.num_gpu_blocks
+        return tokens <= engine.max_model_len and engine.blocks(tokens - 1) <= engine.num_gpu_blocks
 
     # ---- endings
 
@@ -203,7 +202,7 @@ class System:
             busy_s=self.busy_s(now) if interrupted else self._busy_s or self.busy_s(now),
             instances=self._instances(),
             bytes=self.moved_bytes(),
-            tier_capacity_blocks=self._capacity(),
+            tier_capacity_blocks=self.tier_capacity_blocks(),
             tier_written_blocks=self.tier_written_blocks(),
             tier_mean_used=mean_used,
             preemptions=sum(engine.preemptions for engine in self.engines),
@@ -247,7 +246,7 @@ class System:
         replicas, hosts = len(self.engines), len(self.hosts)
         return {"gpu": replicas, "h2d": replicas, "d2h": replicas, "dram": hosts, "ssd_read": hosts, "ssd_write": hosts}
 
-    def _capacity(self) -> dict[str, int]:
+    def tier_capacity_blocks(self) -> dict[str, int]:
         return {
             "vram": sum(engine.pool.capacity_blocks for engine in self.engines),
             "dram": sum(pool.capacity_blocks for host in self.hosts for pool in host.dram),
