@@ -1,0 +1,43 @@
+"""Models by name, from ``data/models.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from simkv.catalog.data import data, find, names
+from simkv.model import Mla, ModelShape, Moe, normalise_dtype
+
+_FILE = "models.yaml"
+
+
+def load_model(name: str) -> ModelShape:
+    """Return a model of the catalogue.
+
+    Raises :class:`InputError` with the nearest names for an unknown one.
+    """
+    return _model(find(name, "model", _names()))
+
+
+def list_models() -> list[str]:
+    """Names of all models, in the order of the file."""
+    return list(data(_FILE)["models"])
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    return names(data(_FILE)["models"])
+
+
+@cache
+def _model(key: str) -> ModelShape:
+    file = data(_FILE)
+    entry = dict(file["models"][key])
+    entry["source"] = file["sources"][entry["source"]]
+    entry["aliases"] = tuple(entry.get("aliases", ()))
+    entry["dtype"] = normalise_dtype(entry["dtype"])
+    if "mla" in entry:
+        entry["mla"] = Mla(**entry["mla"])
+    if "moe" in entry:
+        entry["moe"] = Moe(**entry["moe"])
+    return ModelShape(name=key, **entry)
