@@ -36,11 +36,11 @@ from simkv.formulas.overlap import (
 )
 from simkv.formulas.score import scaled_ranks, scores
 from simkv.formulas.transfer import effective_bytes_per_s, transfer_s
-from simkv.model import ModelShape
+from simkv.model import AttentionLayers, ModelShape
 
 ARTICLE = ModelShape(
-    name="article", layers=32, hidden=4096, heads=32, kv_heads=32, head_dim=128, intermediate=11008, vocab=32000,
-    dtype="fp16", max_position_embeddings=131072, attention_kind="mha",
+    name="article", layers=32, hidden=4096, attention=(AttentionLayers(32, 32, 32, 128),), intermediate=11008,
+    vocab=32000, dtype="fp16", max_position_embeddings=131072,
 )  # fmt: skip
 H100_AT_60_PERCENT = 0.6 * 989e12
 seconds = st.floats(0, 1e3, allow_nan=False)
@@ -65,7 +65,7 @@ def test_kv_size_tensor_parallel_splits_then_replicates() -> None:
     assert kv_bytes_per_token_per_rank(model, tensor_parallel=4) == 98304 // 4
     assert kv_bytes_per_token_per_rank(model, tensor_parallel=8) == 98304 // 4
     assert kv_bytes_per_token(model, tensor_parallel=8) == 2 * 98304
-    assert kv_heads_per_rank(model, 8) == 1
+    assert kv_heads_per_rank(model.attention[0], 8) == 1
 
 
 def test_kv_size_mla_is_whole_in_every_rank() -> None:
@@ -175,7 +175,7 @@ def test_scores_at_the_ends_order_as_recency_and_frequency() -> None:
 def test_break_even_llama_8b_on_h100(span: int, practical: float, eq2: float) -> None:
     model = load_model("llama-3.1-8b")
     assert latency_bytes_per_s(model, span, H100_AT_60_PERCENT) == pytest.approx(practical, rel=0.05)
-    gqa = model.heads / model.kv_heads
+    gqa = model.attention[0].heads / model.attention[0].kv_heads
     assert mooncake_bytes_per_s(model.hidden, gqa, span, H100_AT_60_PERCENT) == pytest.approx(eq2, rel=0.02)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from simkv.catalog.data import data, find, names
-from simkv.model import Mla, ModelShape, Moe, normalise_dtype
+from simkv.model import ModelShape
+from simkv.model.entry import shape_of
 
 _FILE = "models.yaml"
 
@@ -34,10 +35,4 @@ def _model(key: str) -> ModelShape:
     file = data(_FILE)
     entry = dict(file["models"][key])
     entry["source"] = file["sources"][entry["source"]]
-    entry["aliases"] = tuple(entry.get("aliases", ()))
-    entry["dtype"] = normalise_dtype(entry["dtype"])
-    if "mla" in entry:
-        entry["mla"] = Mla(**entry["mla"])
-    if "moe" in entry:
-        entry["moe"] = Moe(**entry["moe"])
-    return ModelShape(name=key, **entry)
+    return shape_of(key, entry)

@@ -134,12 +134,15 @@ def linear_params_per_rank(model: ModelShape, tensor_parallel: int) -> float:
     Heads and MLPs are split; K and V projections replicate where ranks outnumber KV heads; MLA's
     down-projections are whole in every rank.
     """
-    kv = model.attention_kv_params / tensor_parallel
-    if model.mla is None:
-        kv = model.attention_kv_params * kv_heads_per_rank(model, tensor_parallel) / model.kv_heads
-    whole = model.layers * model.attention_replicated_params
-    split = model.always_on_params - whole - model.layers * model.attention_kv_params
-    return whole + split / tensor_parallel + model.layers * kv
+    held = model.always_on_params / tensor_parallel
+    for kind in model.attention:
+        whole = kind.replicated_params(model.hidden)
+        more = whole * (1 - 1 / tensor_parallel)
+        if kind.mla is None:
+            share = kv_heads_per_rank(kind, tensor_parallel) / kind.kv_heads
+            more += kind.kv_params(model.hidden) * (share - 1 / tensor_parallel)
+        held += kind.layers * more
+    return held
 
 
 def weight_bytes_per_rank(model: ModelShape, tensor_parallel: int = 1, weight_dtype: str = "auto") -> int:
@@ -157,7 +160,7 @@ def activation_bytes(model: ModelShape, tensor_parallel: int, max_num_seqs: int,
     up and product (a MoE layer: of its ``top_k`` experts), all in the model's dtype.
     """
     if model.moe is not None:
-        width = (model.moe.top_k + model.moe.shared) * model.moe.intermediate
+        width = model.moe.top_k * model.moe.intermediate + model.moe.shared_width
     else:
         width = model.intermediate
     forward = max_num_batched_tokens * (4 * model.hidden + 3 * width / tensor_parallel) * model.dtype_bytes

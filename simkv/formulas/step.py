@@ -44,7 +44,7 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes_per_token_per_rank
 from simkv.formulas.memory import linear_params_per_rank, native_weight_dtype
 from simkv.hardware import Gpu
-from simkv.model import DTYPE_BITS, ModelShape, weight_bytes_per_param
+from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape, weight_bytes_per_param
 
 Mode = Literal["graphs", "eager", "kernels"]
 TILE_ROWS = 64.0
@@ -230,17 +230,24 @@ def step_cost(
 
 def decode_flops_per_pair(model: ModelShape) -> int:
     """Attention FLOPs of one query token with one cached token, all layers and heads (MLA: on the latent)."""
-    if model.mla is None:
-        return 4 * model.layers * model.heads * model.head_dim
-    return 2 * model.layers * model.heads * (2 * model.mla.kv_lora_rank + model.mla.qk_rope_head_dim)
+    return sum(kind.layers * _decode_pair(kind) for kind in model.full_attention)
 
 
 def prefill_flops_per_pair(model: ModelShape) -> int:
     """Attention FLOPs of one (query, key) pair of a prefill, all layers and heads."""
-    if model.mla is None:
-        return 4 * model.layers * model.heads * model.head_dim
-    width = model.mla.qk_nope_head_dim + model.mla.qk_rope_head_dim + model.mla.v_head_dim
-    return 2 * model.layers * model.heads * width
+    return sum(kind.layers * _prefill_pair(kind) for kind in model.full_attention)
+
+
+def _decode_pair(kind: AttentionLayers) -> int:
+    if kind.mla is None:
+        return 2 * kind.heads * (kind.head_dim + kind.value_dim)
+    return 2 * kind.heads * (2 * kind.mla.kv_lora_rank + kind.mla.qk_rope_head_dim)
+
+
+def _prefill_pair(kind: AttentionLayers) -> int:
+    if kind.mla is None:
+        return 2 * kind.heads * (kind.head_dim + kind.value_dim)
+    return 2 * kind.heads * (kind.mla.qk_nope_head_dim + kind.mla.qk_rope_head_dim + kind.mla.v_head_dim)
 
 
 def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
@@ -305,7 +312,7 @@ def _kv_read_s(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> float:
 
 def _mixed_rows(model: ModelShape, gpu: Gpu) -> float:
     """Rows of a query tile that a decoding row costs beside a prefill; MLA runs the two kinds apart."""
-    return 1.0 if model.mla is not None else gpu.value("mixed_query_rows")
+    return 1.0 if model.mla else gpu.value("mixed_query_rows")
 
 
 def _decode_s_per_context_token(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str, rows: float) -> float:

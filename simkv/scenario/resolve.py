@@ -107,7 +107,7 @@ class _Filler:
         if self.scenario.link.descriptors_per_block == "auto":
             # Connectors keep the layers of a block side by side, one piece; MLA kernels can't read
             # that, so there each layer is a piece of its own (vllm PRs 27743 and 37090).
-            layers = self._model.layers if self._model is not None and self._model.mla is not None else 1
+            layers = self._model.layers if self._model is not None and self._model.mla else 1
             self._fill("link.descriptors_per_block", layers, "computed from the model's KV layout")
 
     def pool(self) -> None:
