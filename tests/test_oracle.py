@@ -466,11 +466,11 @@ class Chain(FixedSource):
         super().__init__(requests)
         self.left = follow
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
         if not self.left:
-            return None
+            return ()
         self.left -= 1
-        return replace(request, id=1000 - self.left, arrival_s=ended_s)
+        return (replace(request, id=1000 - self.left, arrival_s=ended_s),)
 
 
 @pytest.mark.parametrize("router", ["round_robin", "least_loaded", "prefix_aware"])

@@ -381,7 +381,7 @@ def test_source_starts_over_with_a_new_report(write: Write) -> None:
     runs = [[(r.id, r.arrival_s) for r in source.arrivals()] for _ in range(2)]
     assert runs[0] == runs[1] == [(1, 12.0), (0, 15.0)]
     assert source.report.notes["out_of_order"].count == 1
-    assert source.after(next(source.arrivals()), 9.0, True) is None
+    assert source.after(next(source.arrivals()), 9.0, True) == ()
 
 
 def test_source_streams_a_file_of_any_length(tmp_path: Path) -> None:

@@ -91,11 +91,12 @@ def test_ceiling_of_a_session_keeps_one_run_each() -> None:
     }
     source, ceiling = build(spec, 0), Ceiling(1)
     for first in source.arrivals():
-        turn: Request | None = first
-        while turn is not None:
+        coming: tuple[Request, ...] = (first,)
+        while coming:
+            (turn,) = coming
             before = (100 if turn.session else 0) if turn.turn == 0 else turn.prompt_tokens - 30
             assert ceiling.add(turn) == before
-            turn = source.after(turn, turn.arrival_s, True)
+            coming = source.after(turn, turn.arrival_s, True)
     assert len(ceiling) == 1 + 100
 
 
@@ -108,6 +109,19 @@ def test_ceiling_forgets_an_ended_session_and_keeps_what_is_shared() -> None:
     assert ceiling.add(turn) == 100
     ceiling.forget(request(10, (9, 0, 20)))
     assert len(ceiling) == 2
+
+
+def test_ceiling_forgets_every_branch_of_an_ended_session() -> None:
+    ceiling = Ceiling(1)
+    ceiling.add(request(100, (0, 0, 100), (PRIVATE_STREAM_BASE, 0, 5)))
+    branches = [((7, 0, 80), (7, 200, 40)), ((7, 0, 60), (7, 500, 10)), ((7, 900, 30),), ((0, 0, 100), (7, 0, 20))]
+    made = [request(60, *spans, (PRIVATE_STREAM_BASE + 1 + i, 0, 9)) for i, spans in enumerate(branches)]
+    for one in made:
+        ceiling.add(one)
+    assert len(ceiling) == 1 + 5
+    ceiling.forget(made[1])
+    assert len(ceiling) == 1
+    assert [ceiling.add(one) for one in made] == [0, 59, 0, 59]
 
 
 def test_ceiling_does_not_remember_private_prompts() -> None:

@@ -51,16 +51,14 @@ def serve(source: Source, service_s: Callable[[Request], float]) -> list[Request
     following = next(arrivals, None)
     while following is not None or ends:
         if following is not None and (not ends or following.arrival_s <= ends[0][0]):
-            request, following = following, next(arrivals, None)
+            coming, following = (following,), next(arrivals, None)
         else:
             ended_s, _, done = heapq.heappop(ends)
-            after = source.after(done, ended_s, True)
-            if after is None:
-                continue
-            assert after.arrival_s >= ended_s
-            request = after
-        served.append(request)
-        heapq.heappush(ends, (request.arrival_s + service_s(request), request.id, request))
+            coming = source.after(done, ended_s, True)
+            assert all(request.arrival_s >= ended_s for request in coming)
+        for request in coming:
+            served.append(request)
+            heapq.heappush(ends, (request.arrival_s + service_s(request), request.id, request))
     return sorted(served, key=lambda r: (r.arrival_s, r.id))
 
 
@@ -160,9 +158,9 @@ def test_source_memory_does_not_grow_with_requests(spec: dict[str, Any]) -> None
         source = build({**spec, "requests": requests}, 0)
         tracemalloc.start()
         for request in source.arrivals():
-            follower: Request | None = request
-            while follower is not None:
-                follower = source.after(follower, follower.arrival_s, True)
+            coming: tuple[Request, ...] = (request,)
+            while coming:
+                coming = source.after(coming[0], coming[0].arrival_s, True)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
@@ -340,8 +338,29 @@ def test_sessions_first_turn_always_comes_whatever_the_context() -> None:
 def test_sessions_rejected_turn_ends_its_session() -> None:
     source = build({**SESSIONS, "requests": 10, "turns": 10}, 0)
     first = next(source.arrivals())
-    assert source.after(first, 5.0, False) is None
-    assert source.after(first, 5.0, True) is None
+    assert source.after(first, 5.0, False) == ()
+    assert source.session_over(first)
+    assert source.after(first, 5.0, True) == ()
+
+
+def test_sessions_are_over_after_their_last_turn() -> None:
+    source = build({**SESSIONS, "requests": 3, "turns": 3}, 0)
+    turn = next(source.arrivals())
+    over = []
+    for _ in range(3):
+        coming = source.after(turn, turn.arrival_s, True)
+        over.append(source.session_over(turn))
+        (turn,) = coming or (turn,)
+    assert over == [False, False, True]
+
+
+def test_sessions_of_a_closed_loop_are_over_although_another_follows() -> None:
+    source = build({**SESSIONS, "requests": 4, "turns": 1, "arrival": {**CLOSED, "users": 1}}, 0)
+    first = next(source.arrivals())
+    (second,) = source.after(first, 1.0, True)
+    assert second.session == 1
+    assert source.session_over(first)
+    assert not source.session_over(second)
 
 
 def test_closed_loop_keeps_its_users_busy_and_never_more() -> None:
@@ -353,8 +372,7 @@ def test_closed_loop_keeps_its_users_busy_and_never_more() -> None:
 def test_closed_loop_user_of_a_rejected_request_goes_on() -> None:
     source = build({**PLAIN, "requests": 400, "arrival": CLOSED}, 0)
     first = next(source.arrivals())
-    following = source.after(first, 1.0, False)
-    assert following is not None
+    (following,) = source.after(first, 1.0, False)
     assert (following.id, following.arrival_s) == (8, 3.0)
 
 
@@ -404,7 +422,7 @@ def test_fixed_source_sorts_stably_and_names_its_classes() -> None:
     source = FixedSource(made)
     assert [r.id for r in source.arrivals()] == [1, 2, 0]
     assert source.class_names == ("a", "b")
-    assert source.after(made[0], 5.0, True) is None
+    assert source.after(made[0], 5.0, True) == ()
 
 
 @pytest.mark.speed
@@ -413,9 +431,9 @@ def test_plain_and_session_requests_cost_microseconds() -> None:
         source = build({**spec, "requests": 50_000}, 0)
         started = perf_counter()
         for request in source.arrivals():
-            follower: Request | None = request
-            while follower is not None:
-                follower = source.after(follower, follower.arrival_s, True)
+            coming: tuple[Request, ...] = (request,)
+            while coming:
+                coming = source.after(coming[0], coming[0].arrival_s, True)
         return (perf_counter() - started) / 50_000
 
     assert min(cost_s(PLAIN) for _ in range(3)) < 4e-6

@@ -140,12 +140,13 @@ class System:
             for engine in self.engines:
                 engine.gauge.update(now)
             self._busy_s = self.busy_s(now)
-        follower = self.source.after(request, now, finished)
-        if follower is None and request.session >= 0:
-            self.ceiling.forget(request)  # its session is over: nobody will ask for this content again
+        followers = self.source.after(request, now, finished)
+        if request.session >= 0 and self.source.session_over(request):
+            self.ceiling.forget(request)
         until = self.config.duration_s
-        if follower is not None and (until is None or follower.arrival_s < until):
-            self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
+        for follower in followers:
+            if until is None or follower.arrival_s < until:
+                self.clock.at(max(now, follower.arrival_s), ARRIVAL_RANK, self._follow, follower)
 
     def _record(self, live: Live, replica: int, rejected: bool) -> None:
         request, now = live.request, self.clock._now

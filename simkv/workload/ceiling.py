@@ -29,6 +29,8 @@ class Ceiling:
         """``block_tokens``: hits come in full blocks of so many tokens; 1 counts tokens."""
         self._block_tokens = block_tokens
         self._root = _Node(0)
+        self._heads: dict[int, list[tuple[_Node, _Key]]] = {}
+        """By stream: where its runs hang on the root or on a run of another stream."""
 
     def add(self, request: Request) -> int:
         """Return the hit of ``request`` in tokens and remember its prompt and output as seen.
@@ -44,18 +46,9 @@ class Ceiling:
         return min(self._walk(request), request.prompt_tokens)
 
     def forget(self, request: Request) -> None:
-        """Drop what only ``request`` reaches at the end of its spans, such as a session that has ended."""
-        parent, offset = self._root, 0
-        last: tuple[_Node, _Key] | None = None
-        for stream, start, length in request.spans:
-            key = (offset, stream, start)
-            child = parent.children.get(key) if parent.children else None
-            if child is None:
-                break
-            last = parent, key
-            parent, offset = child, length
-        if last is not None and not parent.children:
-            node, key = last
+        """Drop the last stream of ``request`` that isn't private, and all that follows it: a session that is over."""
+        own = next((stream for stream, _, _ in reversed(request.spans) if stream < PRIVATE_STREAM_BASE), -1)
+        for node, key in self._heads.pop(own, ()):
             assert node.children is not None
             del node.children[key]
 
@@ -71,7 +64,7 @@ class Ceiling:
 
     def _walk(self, request: Request) -> int:
         """Return how many leading tokens were seen before, and see them all."""
-        node, offset, seen, known = self._root, 0, 0, True
+        node, above, offset, seen, known = self._root, -1, 0, 0, True
         for stream, start, length in request.spans:
             if stream >= PRIVATE_STREAM_BASE:
                 break
@@ -82,11 +75,13 @@ class Ceiling:
             if child is None:
                 known = False
                 child = node.children[key] = _Node(length)
+                if stream != above:
+                    self._heads.setdefault(stream, []).append((node, key))
             else:
                 if known:
                     seen += min(child.length, length)
                     known = child.length >= length
                 if child.length < length:
                     child.length = length
-            node, offset = child, length
+            node, above, offset = child, stream, length
         return seen

@@ -22,6 +22,10 @@ class FixedSource:
         """Yield the requests; each call starts over."""
         return iter(self._requests)
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
-        """Return None: nothing follows."""
-        return None
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return (): nothing follows."""
+        return ()
+
+    def session_over(self, request: Request) -> bool:
+        """Return False: any request of the list may name any content."""
+        return False

@@ -57,9 +57,15 @@ class Source(Protocol):
     def arrivals(self) -> Iterator[Request]:
         """Yield requests whose time doesn't depend on the run, ``arrival_s`` never falling; lazily."""
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
-        """Return the request that follows ``request`` (next turn, next of a user), or None.
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return the requests that follow ``request`` (next turn, next of a user); () where none does.
 
         Called once for each request, when it has finished (or was rejected: ``finished`` False)
-        at ``ended_s``; the follower's ``arrival_s`` is at or after ``ended_s``.
+        at ``ended_s``; each follower's ``arrival_s`` is at or after ``ended_s``.
+        """
+
+    def session_over(self, request: Request) -> bool:
+        """Return whether no request will name the content of ``request``'s session again.
+
+        Asked after :meth:`after`, of requests that belong to a session.
         """

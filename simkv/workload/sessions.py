@@ -116,14 +116,18 @@ class SessionSource:
         first_turns = self._first_turns()
         return first_turns if self._gaps is None else iter(list(first_turns))
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
-        """Return the session's next turn, or its user's next session in a closed loop; else None."""
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return the session's next turn, or its user's next session in a closed loop; else ()."""
         session = self._live.get(request.session)
-        if session is not None and finished:
+        if session is not None and session.plan and finished:
             return self._turn(session, ended_s + session.plan[-1][2])
         if session is not None:
             del self._live[request.session]
-        return None if self._gaps is None else self._start(ended_s + next(self._gaps))
+        return () if self._gaps is None else self._start(ended_s + next(self._gaps))
+
+    def session_over(self, request: Request) -> bool:
+        """Return whether the session of ``request`` has no turn left."""
+        return request.session not in self._live
 
     def _restart(self) -> None:
         self._gaps = self._make_gaps() if self._make_gaps is not None else None
@@ -133,16 +137,16 @@ class SessionSource:
 
     def _first_turns(self) -> Iterator[Request]:
         for start_s in self._times():
-            request = self._start(start_s)
-            if request is None:
+            first = self._start(start_s)
+            if not first:
                 return
-            yield request
+            yield from first
 
-    def _start(self, start_s: float) -> Request | None:
-        """Draw a session and return its first turn; None once the limits are reached."""
+    def _start(self, start_s: float) -> tuple[Request, ...]:
+        """Draw a session and return its first turn; () once the limits are reached."""
         most = self._limits.requests
         if not self._limits.open(start_s) or (most is not None and self._planned >= most):
-            return None
+            return ()
         number, (plan, system, cls) = next(self._sessions)
         if most is not None and self._planned + len(plan) > most:
             del plan[: self._planned + len(plan) - most]
@@ -151,11 +155,11 @@ class SessionSource:
         self._live[number] = session
         return self._turn(session, start_s)
 
-    def _turn(self, session: _Session, arrival_s: float) -> Request | None:
-        """Take the session's next turn off its plan and return it; None past the limits."""
+    def _turn(self, session: _Session, arrival_s: float) -> tuple[Request, ...]:
+        """Take the session's next turn off its plan and return it; () past the limits."""
         if not self._limits.open(arrival_s):
             del self._live[session.number]
-            return None
+            return ()
         new, output, _ = session.plan.pop()
         context = session.context_tokens + new
         session.context_tokens = context + output
@@ -164,6 +168,4 @@ class SessionSource:
         prompt = context + system[0][2] if system else context
         turn, session.turn = session.turn, session.turn + 1
         request_id, session.next_id = session.next_id, session.next_id + 1
-        if not session.plan:
-            del self._live[session.number]
-        return Request(request_id, arrival_s, prompt, output, (*system, own), session.number, turn, session.cls)
+        return (Request(request_id, arrival_s, prompt, output, (*system, own), session.number, turn, session.cls),)

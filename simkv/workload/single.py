@@ -44,9 +44,13 @@ class OpenSource:
         for i, arrival_s, (prompt, output, spans, cls, group) in islice(drawn, self._limits.requests):
             yield Request(i, arrival_s, prompt, output, spans, -1, 0, cls, group)
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
-        """Return None: nothing follows."""
-        return None
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return (): nothing follows."""
+        return ()
+
+    def session_over(self, request: Request) -> bool:
+        """Return False: there are no sessions."""
+        return False
 
 
 class ClosedSource:
@@ -74,14 +78,18 @@ class ClosedSource:
             for i, body in list(islice(self._bodies, self._users)):
                 yield self._request(i, 0.0, body)
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
-        """Return the user's next request, also where the former was rejected; None past the limits."""
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return the user's next request, also where the former was rejected; () past the limits."""
         arrival_s = ended_s + next(self._thinks)
         if not self._limits.open(arrival_s):
-            return None
+            return ()
         for i, body in self._bodies:
-            return self._request(i, arrival_s, body)
-        return None
+            return (self._request(i, arrival_s, body),)
+        return ()
+
+    def session_over(self, request: Request) -> bool:
+        """Return False: there are no sessions."""
+        return False
 
     def _restart(self) -> None:
         self._thinks = self._make_thinks()

@@ -50,9 +50,13 @@ class TraceSource:
                 return
             yield request
 
-    def after(self, request: Request, ended_s: float, finished: bool) -> Request | None:
-        """Return None: the arrivals of a trace are fixed."""
-        return None
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return (): the arrivals of a trace are fixed."""
+        return ()
+
+    def session_over(self, request: Request) -> bool:
+        """Return False: any later row may name any content."""
+        return False
 
     @staticmethod
     def _origin_s(first: Request, report: ReadReport) -> float:
