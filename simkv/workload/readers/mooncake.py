@@ -41,6 +41,7 @@ class MooncakeReader:
         """Yield the requests in file order; rows without output are dropped and noted."""
         fields = Fields(path, _KEYS)
         report.time_key = "timestamp"
+        report.block_tokens = BLOCK_TOKENS
         for line, row in rows(path, report):
             arrival_s = fields.time(row, "timestamp", line) / 1000
             prompt = fields.tokens(row, "input_length", line, 1)

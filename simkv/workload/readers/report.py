@@ -31,6 +31,8 @@ class ReadReport:
     line: int = 0
     """The line read last."""
     kept: int = 0
+    block_tokens: int | None = None
+    """Size of the hashed blocks of the format; None: it has none."""
     notes: dict[str, Note] = field(default_factory=dict)
 
     def note(self, code: str, what: str, line: int, *, dropped: bool = False) -> None:
