@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from math import inf
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
@@ -27,7 +28,7 @@ def in_order(requests: Iterable[Request], path: Path, report: ReadReport) -> Ite
     Ids must rise in file order. Raises InputError for a row that comes later than the window allows.
     """
     held = _Held()
-    newest_s = released_s = 0.0
+    newest_s = released_s = -inf
     for request in requests:
         if request.arrival_s >= newest_s:
             newest_s = request.arrival_s
@@ -65,5 +66,5 @@ class _Held:
 def _too_late(request: Request, newest_s: float, path: Path, report: ReadReport) -> InputError:
     what = f"steps back by {newest_s - request.arrival_s:g} s"
     mend = f"sort the file by it: steps of over {WINDOW_S:g} s or {WINDOW_ROWS:,} rows are not mended while reading"
-    value = f"{request.arrival_s:g} s"
+    value = f"{request.arrival_s:g} s" + (" from the first row" if report.clock else "")
     return InputError(Problem(what, mend, file=str(path), line=report.line, path=report.time_key, value=value))

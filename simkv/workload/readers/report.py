@@ -28,6 +28,8 @@ class ReadReport:
     format: str = ""
     time_key: str = ""
     """The field that holds the arrival."""
+    clock: bool = False
+    """Times are those of a clock, whatever they are: to be counted from the first arrival."""
     line: int = 0
     """The line read last."""
     kept: int = 0

@@ -60,6 +60,8 @@ class TraceSource:
 
     @staticmethod
     def _origin_s(first: Request, report: ReadReport) -> float:
+        if report.clock:
+            return first.arrival_s
         if first.arrival_s <= WALL_CLOCK_S:
             return 0.0
         report.note("wall_clock", "times are those of a clock: counted from the first arrival", report.line)
