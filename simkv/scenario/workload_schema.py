@@ -288,7 +288,7 @@ class TraceWorkload(Section):
 
     kind: Literal["trace"]
     path: FilePath
-    format: Literal["auto", "mooncake", "lengths"] = "auto"
+    format: Literal["auto", "simkv", "mooncake", "lengths"] = "auto"
     time_scale: NumberAboveZero = Field(
         default=1.0, description="Arrival times are multiplied by this: 2 is half the load"
     )

@@ -11,12 +11,13 @@ from simkv.workload.readers.files import excerpt, head
 from simkv.workload.readers.foreign import looks_like
 from simkv.workload.readers.lengths import LengthsReader
 from simkv.workload.readers.mooncake import MooncakeReader
+from simkv.workload.readers.own import OwnReader
 from simkv.workload.readers.source import TraceSource
 from simkv.workload.spec import choose, number, whole
 
 SNIFFED_LINES = 16
 
-READERS: dict[str, TraceReader] = {reader.name: reader for reader in (MooncakeReader(), LengthsReader())}
+READERS: dict[str, TraceReader] = {reader.name: reader for reader in (OwnReader(), MooncakeReader(), LengthsReader())}
 
 
 def open_trace(

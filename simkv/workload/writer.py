@@ -1,0 +1,109 @@
+"""Writing traces in simkv's own format, which ``readers/own.py`` describes and reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from simkv.errors import InputError, Problem
+from simkv.workload.readers.own import MARK, PRIVATE, VERSION
+from simkv.workload.readers.report import ReadReport
+from simkv.workload.readers.source import WALL_CLOCK_S
+from simkv.workload.request import PRIVATE_STREAM_BASE, Request
+
+Tick = Callable[[int], None]
+"""Told now and then how many requests were written."""
+
+_TICK_EVERY = 512
+
+
+def header(report: ReadReport) -> dict[str, Any]:
+    """Return the first line of a trace that was read with ``report``."""
+    line: dict[str, Any] = {MARK: VERSION, "source_format": report.format}
+    if report.block_tokens is not None:
+        line["block_tokens"] = report.block_tokens
+    if report.clock:
+        line["clock"] = True
+    return line
+
+
+def row(request: Request) -> dict[str, Any]:
+    """Return the line of ``request``: what is private at its end is left out, as is what it doesn't have."""
+    line: dict[str, Any] = {
+        "arrival_s": request.arrival_s,
+        "prompt_tokens": request.prompt_tokens,
+        "output_tokens": request.output_tokens,
+    }
+    spans = [(s if s < PRIVATE_STREAM_BASE else PRIVATE, start, length) for s, start, length in request.spans]
+    while spans and spans[-1][0] == PRIVATE:
+        spans.pop()
+    if spans:
+        line["spans"] = spans
+    if request.session >= 0:
+        line["session"], line["turn"] = request.session, request.turn
+    if request.cls:
+        line["class"] = request.cls
+    if request.group >= 0:
+        line["group"] = request.group
+    return line
+
+
+def write_requests(
+    file: BinaryIO,
+    requests: Iterable[Request],
+    report: ReadReport,
+    time_scale: float = 1.0,
+    tick: Tick = lambda _: None,
+) -> int:
+    """Write ``requests`` to ``file`` and return how many there were.
+
+    ``report`` is the reader's, who fills it. ``time_scale`` multiplies times; those of a wall
+    clock are counted from the first request then.
+    """
+    count, origin_s = 0, 0.0
+    for request in requests:
+        if count == 0:
+            file.write(orjson.dumps(header(report), option=orjson.OPT_APPEND_NEWLINE))
+            origin_s = request.arrival_s if time_scale != 1 and request.arrival_s > WALL_CLOCK_S else 0.0
+        line = row(request)
+        if time_scale != 1:
+            line["arrival_s"] = (request.arrival_s - origin_s) * time_scale
+        file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        count += 1
+        if count % _TICK_EVERY == 0:
+            tick(count)
+    return count
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that takes the name ``path`` once it is whole; an error or Ctrl-C leaves nothing behind.
+
+    Raises InputError where ``path`` is there already (unless ``force``) or can't be written.
+    """
+    check_new(path, force=force)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        raise InputError(Problem(f"can't be written: {error.strerror or error}", file=str(path))) from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
+
+
+def check_new(path: Path, *, force: bool = False) -> None:
+    """Raise InputError where ``path`` can't become a new file."""
+    if path.is_dir():
+        raise InputError(Problem("is a folder", "name a file in it", file=str(path)))
+    if path.exists() and not force:
+        raise InputError(Problem("is there already", "give another name, or --force to replace it", file=str(path)))
+    if not path.parent.is_dir():
+        raise InputError(Problem("can't be written: its folder doesn't exist", "make it first", file=str(path)))
