@@ -110,15 +110,3 @@ def test_models_agree_with_published_table(shared: Path) -> None:
         assert model.params / 1e9 == pytest.approx(float(row["params_b_computed"]), rel=2e-3), name
         assert model.params_active / 1e9 == pytest.approx(float(row["params_b_active_computed"]), rel=2e-3), name
         assert row["hf_id"].split("/")[1].lower() in (name, *model.aliases)
-
-
-@pytest.mark.shared
-def test_hardware_agrees_with_published_table(shared: Path) -> None:
-    with (shared / "catalog" / "hardware.csv").open(encoding="utf-8") as file:
-        rows = {"-".join(row["name"].lower().split()): row for row in csv.DictReader(file)}
-    for name in list_hardware():
-        gpu, row = load_hardware(name), rows[name]
-        assert gpu.hbm_bytes_per_s == float(row["hbm_bw_gbs"]) * 1e9
-        assert gpu.dense_flops_per_s("bf16") == pytest.approx(float(row["fp16_bf16_dense_tflops"]) * 1e12)
-        if row["fp8_dense_tflops"]:
-            assert gpu.dense_flops_per_s("fp8") == pytest.approx(float(row["fp8_dense_tflops"]) * 1e12)
