@@ -53,8 +53,10 @@ def _load_s(config: SystemConfig, below_tokens: float, ssd_tokens: float) -> flo
     """Time to bring hits below VRAM up an idle link, and those on SSD to DRAM before that."""
     engine, link, ssd = config.engine, config.link, config.ssd
     blocks, ssd_blocks = below_tokens / engine.block_tokens, ssd_tokens / engine.block_tokens
-    up_s = transfer_s(
-        blocks * engine.block_bytes, link.h2d_bytes_per_s, blocks * link.descriptors_per_block, link.latency_s
+    size_bytes = blocks * engine.block_bytes
+    up_s = max(
+        transfer_s(size_bytes, link.h2d_bytes_per_s, blocks * link.descriptors_per_block, link.latency_s),
+        transfer_s(size_bytes, link.uplink_bytes_per_s),
     )
     return up_s + transfer_s(ssd_blocks * engine.block_bytes, ssd.read_bytes_per_s, 1, ssd.latency_s)
 

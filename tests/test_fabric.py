@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simkv.sim import fabric as fabric_module
 from simkv.sim.clock import ARRIVAL_RANK, Clock
-from simkv.sim.fabric import DEMAND, LOOK_AHEAD, NEXT_STEP, WRITE_BACK, Fabric, Lane
+from simkv.sim.fabric import DEMAND, LOOK_AHEAD, NEXT_STEP, WRITE_BACK, Fabric, Lane, fill, max_min
 
 CHUNK = 100
 
@@ -29,6 +30,9 @@ class Bench:
     read: float = 500.0
     write: float = 500.0
     links: int = 1
+    uplink: float = inf
+    behind: int = 2
+    """Links that share an uplink, where there are uplinks."""
     through: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -39,7 +43,15 @@ class Bench:
             down = self._lane(f"h2d{number}" if number else "h2d", self.h2d)
             up = self._lane(f"d2h{number}" if number else "d2h", self.d2h)
             self.fabric.add_link(down, up, self.duplex)
+        self._add_uplinks()
         self.fabric.add_ssd(self._lane("read", self.read), self._lane("write", self.write))
+
+    def _add_uplinks(self) -> None:
+        for first in range(0, self.links if self.uplink < inf else 0, self.behind):
+            numbers = range(first, min(first + self.behind, self.links))
+            for direction in ("h2d", "d2h"):
+                lanes = [self.lanes[f"{direction}{number or ''}"] for number in numbers]
+                self.fabric.add_uplink(lanes, self.uplink)
 
     def _lane(self, name: str, rate: float) -> Lane:
         lane = self.lanes[name] = Lane(self.fabric, name, rate, self.latency, CHUNK)
@@ -228,10 +240,111 @@ def test_unlimited_direction_leaves_nothing_of_the_duplex_cap_unused() -> None:
     assert bench.run() == pytest.approx({"down": 1.0, "up": 2.0})
 
 
+# ---- uplinks
+
+
+@pytest.mark.parametrize("direction", ["h2d", "d2h"])
+@pytest.mark.parametrize("links", [1, 2, 3, 4])
+def test_uplink_links_loading_at_once_take_as_many_times_as_long(direction: str, links: int) -> None:
+    bench = Bench(uplink=1000.0, links=links, behind=4)
+    for number in range(links):
+        bench.send(0.0, str(number), 1000, f"{direction}{number or ''}")
+    assert bench.run() == pytest.approx({str(number): float(links) for number in range(links)})
+
+
+def test_uplink_one_after_the_other_takes_no_longer_than_without() -> None:
+    bench = Bench(uplink=1000.0, links=2)
+    bench.send(0.0, "a", 1000)
+    bench.send(1.0, "b", 1000, "h2d1")
+    assert bench.run() == pytest.approx({"a": 1.0, "b": 2.0})
+
+
+def test_uplink_is_shared_only_while_its_links_are_busy_together() -> None:
+    bench = Bench(uplink=1000.0, links=2)
+    bench.send(0.0, "a", 1000)
+    bench.send(0.5, "b", 1000, "h2d1")  # halves from 0.5 s on: a ends at 1.5 s, b has 500 left and all of the uplink
+    assert bench.run() == pytest.approx({"a": 1.5, "b": 2.0})
+
+
+def test_uplink_directions_do_not_slow_each_other() -> None:
+    bench = Bench(uplink=1000.0, links=2)
+    bench.send(0.0, "down", 1000)
+    bench.send(0.0, "up", 1000, "d2h1")
+    assert bench.run() == pytest.approx({"down": 1.0, "up": 1.0})
+
+
+def test_uplink_is_each_groups_own() -> None:
+    bench = Bench(uplink=1000.0, links=4, behind=2)
+    bench.send(0.0, "a", 1000)
+    bench.send(0.0, "b", 1000, "h2d2")
+    assert bench.run() == pytest.approx({"a": 1.0, "b": 1.0})
+
+
+def test_uplink_below_a_link_binds_it_alone() -> None:
+    bench = Bench(uplink=250.0, links=2)
+    bench.send(0.0, "a", 1000)
+    assert bench.run() == pytest.approx({"a": 4.0})
+    assert not Bench(uplink=0.0).lanes["h2d"].usable
+
+
+def test_uplink_slow_link_leaves_the_rest_to_the_others() -> None:
+    bench = Bench(h2d=inf, d2h=inf, uplink=900.0, duplex=600.0, links=2)
+    bench.send(0.0, "up", 400, "d2h")  # 300: half of the first link's duplex
+    bench.send(0.0, "down", 400)  # the other half
+    bench.send(0.0, "other", 800, "h2d1")  # 600 of the uplink are left
+    bench.run()
+    assert bench.through == pytest.approx({"up": 4 / 3, "down": 4 / 3, "other": 4 / 3})
+
+
+def test_uplink_that_slows_one_direction_leaves_more_of_duplex_to_the_other() -> None:
+    bench = Bench(uplink=400.0, duplex=1000.0, links=2)
+    bench.send(0.0, "down", 200)
+    bench.send(0.0, "other", 200, "h2d1")  # 200 each
+    bench.send(0.0, "up", 400, "d2h")  # 400: all that its uplink lets through, more than half of duplex less 200
+    bench.run()
+    assert bench.through == pytest.approx({"down": 1.0, "other": 1.0, "up": 1.0})
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(1, 10**6), min_size=1, max_size=6),
+    st.floats(10.0, 1e6),
+    st.floats(10.0, 1e6),
+    st.sampled_from(("h2d", "d2h")),
+)
+def test_uplink_transfers_sent_at_once_end_as_processor_sharing_says(
+    sizes: list[int], link: float, uplink: float, direction: str
+) -> None:
+    """Links of rate r behind an uplink of rate u: with n busy each has min(r, u / n)."""
+    bench = Bench(h2d=link, d2h=link, uplink=uplink, links=len(sizes), behind=len(sizes))
+    for number, nbytes in enumerate(sizes):
+        bench.send(0.0, str(number), nbytes, f"{direction}{number or ''}")
+    through = bench.run()
+    now = carried = 0.0
+    for done, (nbytes, number) in enumerate(sorted((nbytes, number) for number, nbytes in enumerate(sizes))):
+        now += (nbytes - carried) / min(link, uplink / (len(sizes) - done))
+        carried = nbytes
+        assert through[str(number)] == pytest.approx(now)
+
+
+@settings(max_examples=200)
+@given(st.randoms(use_true_random=False))
+def test_filling_nested_caps_equals_sharing_them_from_the_inside_out(rng: Random) -> None:
+    bench = Bench()
+    lanes = [Lane(bench.fabric, str(number), 1.0, 0.0, CHUNK) for number in range(6)]
+    wanted = dict(zip(lanes, (rng.choice((100.0, rng.uniform(1, 1000), inf)) for _ in lanes), strict=True))
+    inner = [(lanes[:2], rng.uniform(1, 1500)), (lanes[2:4], inf), (lanes[4:], rng.choice((1.0, 300.0)))]
+    whole = rng.choice((50.0, 700.0, 5000.0, inf))
+    shares = [rate for group, cap in inner for rate in max_min([wanted[lane] for lane in group], cap)]
+    expected = max_min(shares, whole)
+    filled = fill(wanted, [*inner, (lanes, whole)])
+    assert [filled[lane] for lane in lanes] == pytest.approx(expected)
+
+
 # ---- laws
 
 
-LANES = ("h2d", "d2h", "h2d1", "d2h1", "read", "write")
+LANES = ("h2d", "d2h", "h2d1", "d2h1", "h2d2", "d2h2", "read", "write")
 
 
 @dataclass
@@ -252,12 +365,30 @@ class Watch:
             if lane.active is not None:
                 assert 0 <= lane.active.stop <= lane.active.remaining <= lane.active.bytes
         slack = 1 + 1e-9
-        for number in ("", "1"):
-            if f"h2d{number}" in rates:
-                assert rates[f"h2d{number}"] + rates[f"d2h{number}"] <= bench.duplex * slack
-        assert sum(rates.values()) <= bench.dram * slack
+        numbers = [number or "" for number in range(bench.links)]
+        caps = [([f"h2d{number}", f"d2h{number}"], bench.duplex) for number in numbers]
+        for first in range(0, bench.links, bench.behind):
+            group = numbers[first : first + bench.behind]
+            caps += [([f"{direction}{number}" for number in group], bench.uplink) for direction in ("h2d", "d2h")]
+        caps.append((list(rates), bench.dram))
+        for names, cap in caps:
+            assert sum(rates[name] for name in names) <= cap * slack, f"{names} carry more than {cap}"
+        self.all_have_what_they_can(rates, caps)
         if rates["read"] and rates["write"]:
             assert rates["read"] / bench.read + rates["write"] / bench.write <= slack
+
+    def all_have_what_they_can(self, rates: dict[str, float], caps: list[tuple[list[str], float]]) -> None:
+        """Max-min: who has less than it wants is behind a full cap where nobody has more."""
+        bench = self.bench
+        near = 1 - 1e-9
+        for name, rate in rates.items():
+            lane = bench.lanes[name]
+            if lane.active is None or rate >= lane.active.cap_bytes_per_s * near:
+                continue
+            full = [names for names, cap in caps if name in names and sum(rates[n] for n in names) >= cap * near]
+            if name in ("read", "write") and rates["read"] and rates["write"]:
+                continue  # they share time, not bytes
+            assert any(rate >= max(rates[n] for n in names) * near for names in full), f"{name} could be faster"
 
 
 def random_traffic(rng: Random, bench: Bench) -> dict[str, tuple[float, str, int, int, int]]:
@@ -282,7 +413,9 @@ def random_bench(rng: Random) -> Bench:
         rng.choice((0.0, 0.02)),
         rng.choice((50.0, 800.0)),
         rng.choice((50.0, 300.0)),
-        rng.choice((1, 2)),
+        rng.choice((1, 2, 3)),
+        rng.choice((60.0, 900.0, inf, inf)),
+        rng.choice((1, 2, 3)),
     )
 
 
@@ -373,6 +506,26 @@ def test_mutant_lane_that_idles_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(AssertionError):
         bench.run(Watch(bench))
         assert bench.through.keys() == set("abc")
+
+
+def test_mutant_uplink_shared_by_nobody_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fabric_module, "fill", lambda wanted, caps: wanted)
+    bench = Bench(uplink=1000.0, links=2)
+    bench.send(0.0, "a", 1000)
+    bench.send(0.0, "b", 1000, "h2d1")
+    with pytest.raises(AssertionError, match="carry more than"):
+        bench.run(Watch(bench))
+
+
+def test_mutant_uplink_that_wastes_what_a_slow_link_leaves_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        fabric_module, "fill", lambda wanted, caps: {lane: min(rate, 300.0) for lane, rate in wanted.items()}
+    )
+    bench = Bench(uplink=1000.0, links=2)
+    bench.send(0.0, "a", 1000)
+    bench.send(0.0, "b", 1000, "h2d1")
+    with pytest.raises(AssertionError, match="could be faster"):
+        bench.run(Watch(bench))
 
 
 # ---- what somebody waits for

@@ -13,9 +13,12 @@ from simkv.results.window import arrivals_end_s, first_arrival_s, makespan_s
 from simkv.sim.rundata import RunData
 
 RESOURCES = ("gpu", "h2d", "d2h", "dram", "ssd_read", "ssd_write")
+UPLINKS = {"h2d": "uplink_h2d", "d2h": "uplink_d2h"}
+"""What the links of a direction may share."""
 NAMES = {
     "gpu": "GPU", "h2d": "host-to-device link", "d2h": "device-to-host link", "dram": "DRAM bandwidth",
     "ssd_read": "SSD reads", "ssd_write": "SSD writes", "vram": "VRAM for KV", "max_num_seqs": "max_num_seqs",
+    "uplink_h2d": "shared uplinks to the GPUs", "uplink_d2h": "shared uplinks from the GPUs",
 }  # fmt: skip
 SATURATED = 0.95
 _BUSY = 0.85
@@ -77,7 +80,7 @@ def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | No
     waits = (breakdown["queue"] + breakdown["preempted"] + breakdown["recompute"]) / total
     loads = (breakdown["load_dram"] + breakdown["load_ssd"]) / total
     return (
-        _busiest_link(moved)
+        _busiest_link(moved, data)
         or _room(data, waits)
         or _seats(data, ctx, waits)
         or _loads(breakdown, loads, busy)
@@ -85,11 +88,16 @@ def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | No
     )
 
 
-def _busiest_link(moved: Mapping[str, float]) -> Bottleneck | None:
+def _busiest_link(moved: Mapping[str, float], data: RunData) -> Bottleneck | None:
     name = max(moved, key=lambda key: moved[key], default=None)
     if name is None or moved[name] < _BUSY:
         return None
-    return Bottleneck(name, f"{NAMES[name]} busy {share(moved[name])} of the time while requests arrive")
+    because = f"{NAMES[name]} busy {share(moved[name])} of the time while requests arrive"
+    uplink = UPLINKS.get(name, "")
+    carried = utilization_while_arriving(data, uplink) or 0.0
+    if carried >= _BUSY:
+        because += f"; {NAMES[uplink]} carry {share(carried)} of what they can"
+    return Bottleneck(name, because)
 
 
 def _room(data: RunData, waits: float) -> Bottleneck | None:

@@ -40,7 +40,7 @@ _WARNINGS = """\
 | `not_stationary` | Waits rise over the whole of the arrivals, still do in the second half, and many are left waiting \
 when arrivals end; a batch (arrivals in the first tenth of the run) never counts |
 | `offload_hurts` | Mean TTFT or E2E is worse than without offload, beyond the interval and by 0.5 % or more |
-| `saturated` | A link, DRAM or SSD is busy for more than 95 % of the run, or of the time in which requests arrive |
+| `saturated` | A link, a shared uplink, DRAM or SSD is busy for more than 95 % of the run, or while requests arrive |
 | `cold_cache` | A tier below VRAM was written less than once over, and an infinite cache would have hit something |
 | `stores_refused` | DRAM turned away more than one store batch in twenty requests, all it holds being pinned |
 | `few_requests` | Latencies are of fewer than 100 requests: the high percentiles rest on a handful |

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from simkv.results.bottleneck import NAMES, RESOURCES, SATURATED, utilization_while_arriving
+from simkv.results.bottleneck import NAMES, RESOURCES, SATURATED, UPLINKS, utilization_while_arriving
 from simkv.results.context import SummaryContext
 from simkv.results.paired import Difference
 from simkv.results.quantity import count, digits, seconds, share
@@ -87,7 +87,7 @@ def _offload_hurts(against: Mapping[str, Difference]) -> Iterator[tuple[str, str
 
 def _saturated(data: RunData) -> Iterator[tuple[str, str]]:
     makespan = makespan_s(data)
-    for name in RESOURCES:
+    for name in (*RESOURCES, *UPLINKS.values()):
         if name == "gpu" or not data.instances.get(name) or makespan <= 0:
             continue
         whole = data.busy_s.get(name, 0.0) / (data.instances[name] * makespan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import inf
 from typing import Any
 
 from simkv.errors import InputError, Problem
@@ -11,7 +12,7 @@ from simkv.formulas.memory import NULL_BLOCKS
 from simkv.formulas.step import ConstantStep, step_cost
 from simkv.scenario.base import FileRef
 from simkv.scenario.resolve import Resolved
-from simkv.scenario.schema import InlineHardware, InlineModel
+from simkv.scenario.schema import InlineHardware, InlineModel, Uplink
 from simkv.scenario.workload_schema import TraceWorkload, spec
 from simkv.sim.config import (
     ClassConfig,
@@ -105,6 +106,7 @@ def link_config(resolved: Resolved) -> LinkConfig:
     """Return the host link of a replica: each rank moves its share over its own."""
     link, ranks = resolved.scenario.link, resolved.scenario.replicas.tensor_parallel
     assert isinstance(link.descriptors_per_block, int), "resolved"
+    uplink_bytes_per_s, uplink_replicas = _uplink(link.uplink, ranks)
     return LinkConfig(
         h2d_bytes_per_s=link.h2d * ranks,
         d2h_bytes_per_s=link.d2h * ranks,
@@ -112,7 +114,17 @@ def link_config(resolved: Resolved) -> LinkConfig:
         latency_s=link.latency,
         descriptors_per_block=link.descriptors_per_block,
         chunk_bytes=int(link.chunk),
+        uplink_bytes_per_s=uplink_bytes_per_s,
+        uplink_replicas=uplink_replicas,
     )
+
+
+def _uplink(uplink: Uplink | None, ranks: int) -> tuple[float, int]:
+    """Return what a group of replicas has towards the host, a direction, and how many share it."""
+    if uplink is None:
+        return inf, 1
+    whole = max(1, ranks // uplink.gpus)
+    return uplink.bandwidth * whole, max(1, uplink.gpus // ranks)
 
 
 def offload_config(resolved: Resolved) -> OffloadConfig:

@@ -115,6 +115,11 @@ def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
     if s.replicas.hosts > s.replicas.count:
         mend = f"the most is replicas.count, {s.replicas.count}"
         yield Fault(("replicas", "hosts"), "more hosts than replicas", mend)
+    uplink, ranks = s.link.uplink, s.replicas.tensor_parallel
+    if uplink is not None and uplink.gpus % ranks and ranks % uplink.gpus:
+        fitting = ", ".join(str(n) for n in range(1, 2 * ranks + 1) if n % ranks == 0 or ranks % n == 0)
+        mend = f"with replicas.tensor_parallel {ranks} it can be {fitting} or another multiple"
+        yield Fault(("link", "uplink", "gpus"), "would cut a replica's ranks apart", mend)
 
 
 _REAL_ONLY: tuple[Path, ...] = (

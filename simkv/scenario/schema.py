@@ -115,6 +115,17 @@ class Tiers(Section):
     relation: Literal["copy", "exclusive"]
 
 
+class Uplink(Section):
+    """What the GPUs behind one PCIe switch share on their way to host memory."""
+
+    bandwidth: Annotated[Rate, Field(description="Of each direction")]
+    gpus: Annotated[
+        int,
+        Quantity("count", least=1, most=1024),
+        Field(description="How many GPUs share one, in order of their numbers on the host"),
+    ]
+
+
 class Link(Section):
     """The host link of one GPU; a replica's is ``tensor_parallel`` times as wide."""
 
@@ -128,6 +139,7 @@ class Link(Section):
     descriptors_per_block: Annotated[
         int | Literal["auto"], Quantity("count", least=1, most=100_000, words=("auto",))
     ] = "auto"
+    uplink: Uplink | None = Field(default=None, description="Absent: each GPU's link reaches host memory by itself")
 
 
 class Eviction(Section):

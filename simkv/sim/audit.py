@@ -8,7 +8,7 @@ from simkv.errors import LawError
 from simkv.kvcache.pool import KVPool
 
 if TYPE_CHECKING:
-    from simkv.sim.fabric import Lane
+    from simkv.sim.fabric import Fabric, Lane
     from simkv.sim.system import System
 
 RELATIVE = 1e-9
@@ -56,6 +56,7 @@ class Audit:
                 self._pool(f"host {number} SSD", host.ssd)
             self._lane(f"host {number} ssd_read", host.ssd_read)
             self._lane(f"host {number} ssd_write", host.ssd_write)
+            self._caps(number, host.fabric)
         live = self._live()
         if system.arrived != system.finished + system.rejected + live:
             self._broken("L1", "requests", f"{system.arrived} in, {system.finished} finished, {live} live")
@@ -112,6 +113,14 @@ class Audit:
         busy_s = lane.busy_until(self.system.clock.now)
         if lane.delivered_bytes > lane.bytes_per_s * (busy_s * (1 + ROUNDING) + ROUNDING):
             self._broken("L20", name, f"{lane.delivered_bytes} bytes in {busy_s} busy seconds")
+
+    def _caps(self, number: int, fabric: Fabric) -> None:
+        """Lanes that share something carry no more than it does."""
+        for lanes, cap in fabric.caps():
+            rate = sum(lane.rate for lane in lanes if lane.active is not None)
+            if rate > cap * (1 + RELATIVE):
+                names = ", ".join(lane.name for lane in lanes)
+                self._broken("L22", f"host {number}, {names}", f"{rate} bytes/s where {cap} is the most")
 
     def _private(self, number: int) -> None:
         """Blocks that requests hold add up to what the pool says is private."""

@@ -7,6 +7,7 @@ that a user would care about.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, Protocol
 
 Write = Literal["write_through", "write_through_selective", "write_back", "never"]
@@ -78,6 +79,10 @@ class LinkConfig:
     descriptors_per_block: int = 1
     chunk_bytes: int = 2 << 20
     """A transfer in service gives way to a more urgent one at multiples of this."""
+    uplink_bytes_per_s: float = inf
+    """Cap, each direction, on the replicas that share an uplink; ``inf`` for none."""
+    uplink_replicas: int = 1
+    """How many replicas share one, in order of their numbers on the host."""
 
 
 @dataclass(frozen=True, slots=True)

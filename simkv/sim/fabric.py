@@ -2,14 +2,14 @@
 
 A :class:`Lane` serves one transfer at a time, the most urgent first; a more urgent one takes over
 at the next chunk boundary. While lanes are busy together their rates are cut where they share
-something: both directions of a link (``duplex``), reads and writes of an SSD, and everything
-that touches DRAM. One event a transfer unless somebody's rate changes under way.
+something: both directions of a link (``duplex``), links behind one uplink, reads and writes of an
+SSD, and everything that touches DRAM. One event a transfer unless somebody's rate changes under way.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil, inf
 
 from simkv.sim.clock import TRANSFER_RANK, Clock, Timer
@@ -44,7 +44,7 @@ class Lane:
         self.latency_s = latency_s
         self.chunk_bytes = chunk_bytes
         self.alone_bytes_per_s = inf
-        """Cap of what it shares with its opposite direction."""
+        """The least of the caps on what it shares, DRAM aside: all that it can have."""
         self.queues: list[deque[Transfer]] = [deque() for _ in range(4)]
         self.active: Transfer | None = None
         self.rate = 0.0
@@ -166,6 +166,10 @@ class Lane:
         return self.busy_s + (now - self.busy_since_s if self.active is not None else 0.0)
 
 
+Cap = tuple[Sequence[Lane], float]
+"""Lanes, and the most that their rates sum to."""
+
+
 class Fabric:
     """All lanes of one host, and what they share."""
 
@@ -174,6 +178,7 @@ class Fabric:
         self.dram_bytes_per_s = dram_bytes_per_s
         self.links: list[tuple[Lane, Lane, float]] = []
         self.ssd: tuple[Lane, Lane] | None = None
+        self.uplinks: list[Cap] = []
         self._lanes: list[Lane] = []
 
     def add_link(self, h2d: Lane, d2h: Lane, duplex_bytes_per_s: float) -> None:
@@ -181,6 +186,12 @@ class Fabric:
         self.links.append((h2d, d2h, duplex_bytes_per_s))
         h2d.alone_bytes_per_s = d2h.alone_bytes_per_s = duplex_bytes_per_s
         self._lanes += [h2d, d2h]
+
+    def add_uplink(self, lanes: Sequence[Lane], bytes_per_s: float) -> None:
+        """Let ``lanes``, one direction of links added before, stay within ``bytes_per_s`` together."""
+        self.uplinks.append((lanes, bytes_per_s))
+        for lane in lanes:
+            lane.alone_bytes_per_s = min(lane.alone_bytes_per_s, bytes_per_s)
 
     def add_ssd(self, read: Lane, write: Lane) -> None:
         """Register the host's SSD; reads and writes share its time."""
@@ -196,7 +207,19 @@ class Fabric:
         elif busy:
             self._share()
 
+    def caps(self) -> list[Cap]:
+        """Return the lanes that share something, and the most that they carry together (SSD: see ``_ssd_rates``)."""
+        links = [((h2d, d2h), duplex) for h2d, d2h, duplex in self.links]
+        return [*links, *self.uplinks, (self._lanes, self.dram_bytes_per_s)]
+
     def _share(self) -> None:
+        rates = self._crossing() if self.uplinks else self._nested()
+        for lane in self._lanes:
+            if lane.active is not None:
+                lane.set_rate(rates[lane])
+
+    def _nested(self) -> dict[Lane, float]:
+        """Share each link, then DRAM: caps inside one another are max-min fair from the inside out."""
         rates: dict[Lane, float] = {}
         for h2d, d2h, duplex in self.links:
             down = _wanted(h2d)
@@ -207,25 +230,31 @@ class Fabric:
             rates[d2h] = min(up, duplex)
         if self.ssd is not None:
             read, write = self.ssd
-            reading, writing = _wanted(read), _wanted(write)
-            if reading and writing and reading < inf and writing < inf:
-                load = reading / read.bytes_per_s + writing / write.bytes_per_s
-                reading, writing = reading / max(1.0, load), writing / max(1.0, load)
-            rates[read] = reading
-            rates[write] = writing
-        self._share_dram(rates)
-        for lane in self._lanes:
-            if lane.active is not None:
-                lane.set_rate(rates[lane])
-
-    def _share_dram(self, rates: dict[Lane, float]) -> None:
+            rates[read], rates[write] = _ssd_rates(read, write)
         busy = [lane for lane in rates if rates[lane] > 0.0]
         fair = max_min([rates[lane] for lane in busy], self.dram_bytes_per_s)
         rates.update(zip(busy, fair, strict=True))
+        return rates
+
+    def _crossing(self) -> dict[Lane, float]:
+        """Share all caps at once: an uplink's lanes are halves of several links."""
+        wanted = {lane: _wanted(lane) for lane in self._lanes}
+        if self.ssd is not None:
+            wanted.update(zip(self.ssd, _ssd_rates(*self.ssd), strict=True))
+        return fill({lane: rate for lane, rate in wanted.items() if rate > 0.0}, self.caps())
 
 
 def _wanted(lane: Lane) -> float:
     return lane.active.cap_bytes_per_s if lane.active is not None else 0.0
+
+
+def _ssd_rates(read: Lane, write: Lane) -> tuple[float, float]:
+    """Rates at which reads and writes together take the SSD's whole time, or less."""
+    reading, writing = _wanted(read), _wanted(write)
+    if reading and writing and reading < inf and writing < inf:
+        load = reading / read.bytes_per_s + writing / write.bytes_per_s
+        return reading / max(1.0, load), writing / max(1.0, load)
+    return reading, writing
 
 
 def max_min(wanted: list[float], cap: float) -> list[float]:
@@ -238,3 +267,21 @@ def max_min(wanted: list[float], cap: float) -> list[float]:
         shares[index] = min(wanted[index], left / (len(wanted) - done))
         left -= shares[index]
     return shares
+
+
+def fill(wanted: dict[Lane, float], caps: Sequence[Cap]) -> dict[Lane, float]:
+    """Share caps that cross: all rates rise together, and each stops at what it wants or when a cap of its is full."""
+    binding = [(cap, [lane for lane in lanes if lane in wanted]) for lanes, cap in caps if cap < inf]
+    rates: dict[Lane, float] = {}
+    rising = list(wanted)
+    while rising:
+        level = min(wanted[lane] for lane in rising)
+        stopped = [lane for lane in rising if wanted[lane] == level]
+        for cap, lanes in binding:
+            sharing = [lane for lane in lanes if lane not in rates]
+            taken = sum(rates[lane] for lane in lanes if lane in rates)
+            if sharing and (cap - taken) / len(sharing) < level:
+                level, stopped = (cap - taken) / len(sharing), sharing
+        rates.update(dict.fromkeys(stopped, level))
+        rising = [lane for lane in rising if lane not in rates]
+    return rates

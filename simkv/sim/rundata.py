@@ -73,7 +73,8 @@ class RunData:
     """When the last request ended (or the run was interrupted)."""
     interrupted: bool
     busy_s: dict[str, float]
-    """Busy seconds by resource, summed over its instances: gpu, h2d, d2h, dram, ssd_read, ssd_write."""
+    """Busy seconds by resource, summed over its instances: gpu, h2d, d2h, dram, ssd_read, ssd_write;
+    where GPUs share uplinks, uplink_h2d and uplink_d2h."""
     instances: dict[str, int]
     """How many instances of each resource there are (utilization = busy / (instances * makespan))."""
     bytes: dict[str, int]

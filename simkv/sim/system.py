@@ -225,7 +225,7 @@ class System:
         """Busy seconds up to ``now`` by resource, summed over instances."""
         engines, hosts = self.engines, self.hosts
         moved = self.moved_bytes()
-        rate = self.config.dram.bandwidth_bytes_per_s
+        rate, uplink_rate = self.config.dram.bandwidth_bytes_per_s, self.config.link.uplink_bytes_per_s
         return {
             "gpu": sum(engine.gauge.busy_s for engine in engines),
             "h2d": sum(engine.tiers.h2d.busy_until(now) for engine in engines),
@@ -233,7 +233,7 @@ class System:
             "dram": moved["dram"] / rate if rate > 0 else 0.0,
             "ssd_read": sum(host.ssd_read.busy_until(now) for host in hosts),
             "ssd_write": sum(host.ssd_write.busy_until(now) for host in hosts),
-        }
+        } | {name: moved[name.removeprefix("uplink_")] / uplink_rate for name in self._uplinks()}
 
     def moved_bytes(self) -> dict[str, int]:
         """Bytes delivered by resource; DRAM counts every transfer that passes through it."""
@@ -244,8 +244,15 @@ class System:
         return {"h2d": h2d, "d2h": d2h, "dram": h2d + d2h + read + write, "ssd_read": read, "ssd_write": write}
 
     def _instances(self) -> dict[str, int]:
-        replicas, hosts = len(self.engines), len(self.hosts)
-        return {"gpu": replicas, "h2d": replicas, "d2h": replicas, "dram": hosts, "ssd_read": hosts, "ssd_write": hosts}
+        replicas, hosts = dict.fromkeys(("gpu", "h2d", "d2h"), len(self.engines)), len(self.hosts)
+        return replicas | {"dram": hosts, "ssd_read": hosts, "ssd_write": hosts} | self._uplinks()
+
+    def _uplinks(self) -> dict[str, int]:
+        """How many uplinks there are in each direction; nothing where there are none, or none that carry anything."""
+        both = sum(len(host.fabric.uplinks) for host in self.hosts)
+        if not both or not self.config.link.uplink_bytes_per_s:
+            return {}
+        return {"uplink_h2d": both // 2, "uplink_d2h": both // 2}
 
     def tier_capacity_blocks(self) -> dict[str, int]:
         return {

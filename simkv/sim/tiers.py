@@ -7,7 +7,7 @@ from typing import NamedTuple
 from simkv.kvcache.node import Match
 from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
 from simkv.sim.clock import Clock
-from simkv.sim.config import SystemConfig
+from simkv.sim.config import LinkConfig, SystemConfig
 from simkv.sim.fabric import Fabric, Lane
 from simkv.workload.request import Spans
 
@@ -24,7 +24,7 @@ class LowerHit(NamedTuple):
 
 
 class Host:
-    """One machine: its fabric, its SSD, its DRAM pools."""
+    """One machine: its fabric, its SSD, its DRAM pools, a link for each of its replicas."""
 
     def __init__(self, clock: Clock, config: SystemConfig, replicas: int) -> None:
         block_bytes = config.engine.block_bytes
@@ -43,6 +43,8 @@ class Host:
             self.fabric, "ssd_write", min(ssd.write_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes
         )
         self.fabric.add_ssd(self.ssd_read, self.ssd_write)
+        self.links = [self._add_link(config.link) for _ in range(replicas)]
+        self._add_uplinks(config.link)
 
     def dram_pool(self, local_replica: int) -> KVPool | None:
         """The DRAM pool of the host's n-th replica."""
@@ -50,21 +52,31 @@ class Host:
             return None
         return self.dram[local_replica % len(self.dram)]
 
+    def _add_link(self, link: LinkConfig) -> tuple[Lane, Lane]:
+        h2d = Lane(self.fabric, "h2d", link.h2d_bytes_per_s, link.latency_s, link.chunk_bytes)
+        d2h = Lane(self.fabric, "d2h", link.d2h_bytes_per_s, link.latency_s, link.chunk_bytes)
+        self.fabric.add_link(h2d, d2h, link.duplex_bytes_per_s)
+        return h2d, d2h
+
+    def _add_uplinks(self, link: LinkConfig) -> None:
+        if link.uplink_bytes_per_s == float("inf"):
+            return
+        for first in range(0, len(self.links), link.uplink_replicas):
+            for lanes in zip(*self.links[first : first + link.uplink_replicas], strict=True):
+                self.fabric.add_uplink(lanes, link.uplink_bytes_per_s)
+
 
 class ReplicaTiers:
     """One replica's view: pools by tier and the link between them."""
 
     def __init__(self, config: SystemConfig, host: Host, local_replica: int) -> None:
-        link = config.link
         self.host = host
         self.block_bytes = config.engine.block_bytes
-        self.descriptors_per_block = link.descriptors_per_block
+        self.descriptors_per_block = config.link.descriptors_per_block
         self.vram = make_pool(config, config.engine.num_gpu_blocks)
         self.dram = host.dram_pool(local_replica)
         self.ssd = host.ssd if self.dram is not None else None
-        self.h2d = Lane(host.fabric, "h2d", link.h2d_bytes_per_s, link.latency_s, link.chunk_bytes)
-        self.d2h = Lane(host.fabric, "d2h", link.d2h_bytes_per_s, link.latency_s, link.chunk_bytes)
-        host.fabric.add_link(self.h2d, self.d2h, link.duplex_bytes_per_s)
+        self.h2d, self.d2h = host.links[local_replica]
         self.can_load = self.dram is not None and self.h2d.usable
         self.can_store = self.dram is not None and self.d2h.usable
         self.can_promote = self.can_load and self.ssd is not None and host.ssd_read.usable
