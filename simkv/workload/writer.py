@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,8 +14,9 @@ import orjson
 from simkv.errors import InputError, Problem
 from simkv.workload.readers.own import MARK, PRIVATE, VERSION
 from simkv.workload.readers.report import ReadReport
-from simkv.workload.readers.source import WALL_CLOCK_S
+from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
+from simkv.workload.spec import number
 
 Tick = Callable[[int], None]
 """Told now and then how many requests were written."""
@@ -51,6 +53,30 @@ def row(request: Request) -> dict[str, Any]:
     if request.group >= 0:
         line["group"] = request.group
     return line
+
+
+def convert(
+    source: TraceSource,
+    report: ReadReport,
+    out: Path,
+    *,
+    limit: int | None = None,
+    time_scale: float = 1.0,
+    force: bool = False,
+    tick: Tick = lambda _: None,
+) -> int:
+    """Write the first ``limit`` requests of ``source``, in file order, to ``out``; return how many there were.
+
+    ``report`` is filled as the source is read; ``time_scale`` multiplies times. Raises InputError
+    where the source doesn't read well or has no requests, or ``out`` is there (without ``force``).
+    """
+    scale = number(time_scale, "--time-scale", 0, above=True)
+    with new_file(out, force=force) as file:
+        requests = islice(source.reader.read(source.path, report), limit)
+        count = write_requests(file, requests, report, scale, tick)
+        if not count:
+            raise InputError(Problem("has no request that can be served", file=str(source.path)))
+    return count
 
 
 def write_requests(

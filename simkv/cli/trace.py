@@ -1,0 +1,108 @@
+"""``simkv trace``: look at a trace, and write it in simkv's own format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from simkv.workload.readers import ReadReport, TraceSource
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Look at traces of requests, convert, fetch and fit them."
+)
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A trace.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Its format [default: by its looks].")
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N requests.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("inspect")
+def inspect_(
+    file: FileArgument,
+    format_: FormatOption = None,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a trace is like: lengths, arrivals, reuse, and what is odd about it."""
+    from itertools import islice
+
+    from simkv.workload.inspect import inspect_requests
+    from simkv.workload.readers import ReadReport, open_trace
+
+    source = open_trace(file, format_)
+    report = ReadReport(source.reader.name)
+    with _told(source, report) as tick:
+        inspection = inspect_requests(islice(source.reader.read(file, report), limit), report, tick)
+    answer = inspection.answer()
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        from simkv.cli.inspection import render
+
+        typer.echo(render(str(file), answer))
+    if inspection.interrupted:
+        from simkv.cli.guard import INTERRUPTED
+
+        typer.echo(f"interrupted: these are the first {inspection.requests:,} requests", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def convert(
+    file: FileArgument,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write it [default: NAME.simkv.jsonl here].")
+    ] = None,
+    format_: FormatOption = None,
+    limit: LimitOption = None,
+    time_scale: Annotated[float, typer.Option(metavar="X", help="Multiply arrival times: 2 is half the load.")] = 1.0,
+    force: ForceOption = False,
+) -> None:
+    """Write a trace in simkv's own format, one request a line."""
+    from simkv.workload import writer
+    from simkv.workload.readers import ReadReport, open_trace
+
+    source = open_trace(file, format_)
+    target = out if out is not None else Path(_stem(file) + ".simkv.jsonl")
+    report = ReadReport(source.reader.name)
+    with _told(source, report) as tick:
+        count = writer.convert(source, report, target, limit=limit, time_scale=time_scale, force=force, tick=tick)
+    typer.echo(f"wrote {target}: {count:,} requests from a trace of format {report.format}")
+    for sentence in report.sentences():
+        typer.echo(f"  {sentence}")
+
+
+def _stem(file: Path) -> str:
+    """Return the name of ``file`` without the endings that traces have."""
+    name = file.resolve().name
+    for ending in (".gz", ".jsonl", ".json", ".csv", ".simkv"):
+        name = name.removesuffix(ending)
+    return name
+
+
+@contextmanager
+def _told(source: TraceSource, report: ReadReport) -> Iterator[Callable[[int], None]]:
+    """Show how far reading has come, and let Ctrl-C wait for a moment when it does no harm."""
+    from simkv.cli.interrupt import Interrupt
+    from simkv.cli.progress import Progress
+    from simkv.workload.readers.extent import expected_lines
+
+    expected = expected_lines(source.path)
+    with Interrupt() as interrupt, Progress() as shown:
+
+        def tick(_: int) -> None:
+            interrupt.check()
+            shown(report.line / expected)
+
+        yield tick
