@@ -147,11 +147,32 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
         from simkv.workload.readers import open_trace
 
         check_file(workload.path, "workload.path", resolved.layers.file)
-        form = None if workload.format == "auto" else workload.format
-        return open_trace(workload.path.path, form, workload.time_scale, workload.limit, duration_s)
+        source = open_trace(
+            workload.path.path,
+            workload.format,
+            workload.time_scale,
+            workload.limit,
+            duration_s,
+            workload.columns.by_role() if workload.columns is not None else None,
+            workload.arrival_unit,
+        )
+        if resolved.scenario.classes:
+            _check_classes(tuple(resolved.scenario.classes), source.class_names, resolved.layers.file)
+        return source
     from simkv.workload.synthetic import build
 
     return build(spec(workload), seed, duration_s)
+
+
+def _check_classes(configured: tuple[str, ...], found: tuple[str, ...], scenario_file: str) -> None:
+    """Raise InputError where a trace has no request of a class that the scenario describes."""
+    for name in configured:
+        if name not in found:
+            named = [other for other in found if other]
+            mend = f"its classes are {', '.join(named[:8])}" if named else "name its column in workload.columns.class"
+            raise InputError(
+                Problem("no request of the trace is of this class", mend, scenario_file, None, f"classes.{name}")
+            )
 
 
 def check_file(ref: FileRef, path: str, scenario_file: str) -> None:

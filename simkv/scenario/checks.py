@@ -24,7 +24,7 @@ class Fault(NamedTuple):
 
 def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything that doesn't go together."""
-    for check in (_bounds, _turns, _classes, _slo, _pool, _policies, _replicas, _abstract):
+    for check in (_bounds, _trace, _turns, _classes, _slo, _pool, _policies, _replicas, _abstract):
         yield from check(scenario, given)
 
 
@@ -39,6 +39,15 @@ def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
     if load.requests is None and (s.run.duration is None or endless_at_once):
         mend = "give workload.requests" + ("" if endless_at_once else " or run.duration")
         yield Fault(("workload",), "nothing ends this workload", mend)
+
+
+def _trace(s: Scenario, given: Given) -> Iterator[Fault]:
+    load = s.workload
+    if isinstance(load, TraceWorkload) and load.format not in ("auto", "log"):
+        for key in load.told:
+            yield Fault(
+                ("workload", key), f"does nothing with format {load.format}", "write format: log, or leave it out"
+            )
 
 
 MOST_TURNS = 10_000
@@ -59,6 +68,9 @@ def _turns(s: Scenario, given: Given) -> Iterator[Fault]:
 
 def _classes(s: Scenario, given: Given) -> Iterator[Fault]:
     mix = getattr(s.workload, "mix", None)
+    if isinstance(s.workload, TraceWorkload):
+        yield from _priorities(s)
+        return
     if mix is None:
         if s.classes:
             yield Fault(("classes",), "no request is of these classes", "give their shares in workload.mix")
@@ -71,6 +83,10 @@ def _classes(s: Scenario, given: Given) -> Iterator[Fault]:
             yield Fault(("classes", name), "no request is of this class", f"give its share in workload.mix.{name}")
     if abs(sum(mix.values()) - 1) > 1e-6:
         yield Fault(("workload", "mix"), f"the shares sum to {sum(mix.values()):g}", "they must sum to 1")
+    yield from _priorities(s)
+
+
+def _priorities(s: Scenario) -> Iterator[Fault]:
     if s.engine.scheduling == "fcfs":
         for name in s.classes:
             if s.classes[name].priority != 0:

@@ -13,7 +13,8 @@
   ``output_tokens``
 * ``batch``: ``size`` requests at time 0 and, with ``interval``, again every interval; ``prompt_tokens``,
   ``output_tokens``; no ``arrival``
-* ``trace``: ``path``, ``format``, ``time_scale``, ``limit``
+* ``trace``: ``path``, ``format``, ``time_scale``, ``limit``; for a log of one's own ``columns {arrival,
+  prompt_tokens, output_tokens, session, prefix_hash, prefix_tokens, class}`` and ``arrival_unit``
 
 ``arrival {process: poisson|gamma|constant, rate[, cv]}`` is open;
 ``{process: closed_loop, users[, think_time]}`` starts a user's next request when the last has ended (with
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from simkv.scenario.base import Discriminated, FilePath, Section, fault, plain
 from simkv.scenario.quantity import (
@@ -283,16 +284,55 @@ class BatchWorkload(_Synthetic):
     interval: TimeAboveZero | None = None
 
 
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+
+
+class TraceColumns(Section):
+    """What the columns (or keys) of a log are called; each has its own name here as default."""
+
+    arrival: ColumnName | None = None
+    prompt_tokens: ColumnName | None = None
+    output_tokens: ColumnName | None = None
+    session: ColumnName | None = Field(default=None, description="Requests of one continue each other")
+    prefix_hash: ColumnName | None = Field(default=None, description="Requests of one begin with the same tokens")
+    prefix_tokens: ColumnName | None = Field(
+        default=None, description="How many tokens the hash stands for; absent: the whole prompt"
+    )
+    class_: ColumnName | None = Field(default=None, alias="class", description="As in the scenario's classes")
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if not self.by_role():
+            raise fault("names no column", "name some, or leave it out")
+        if self.prefix_tokens is not None and self.prefix_hash is None:
+            raise fault("does nothing without prefix_hash", "name the column of the hash too", key="prefix_tokens")
+        return self
+
+    def by_role(self) -> dict[str, str]:
+        """Return the names that are given."""
+        return {role: name for role, name in self.model_dump(by_alias=True).items() if name is not None}
+
+
 class TraceWorkload(Section):
     """Requests from a file."""
 
     kind: Literal["trace"]
     path: FilePath
-    format: Literal["auto", "simkv", "mooncake", "lengths"] = "auto"
+    format: Literal["auto", "simkv", "mooncake", "azure", "burstgpt", "log", "lengths"] = "auto"
     time_scale: NumberAboveZero = Field(
         default=1.0, description="Arrival times are multiplied by this: 2 is half the load"
     )
     limit: Count | None = Field(default=None, description="At most this many requests, from the front")
+    columns: TraceColumns | None = Field(default=None, description="Of a log of one's own (format log)")
+    arrival_unit: Literal["s", "ms", "us", "ns", "datetime"] | None = Field(
+        default=None, description="Of a log of one's own; absent: s, or datetime where the first arrival is a date"
+    )
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The keys that are given and describe a log."""
+        given = (("columns", self.columns is not None), ("arrival_unit", self.arrival_unit is not None))
+        return tuple(key for key, there in given if there)
 
 
 Workload = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
@@ -32,3 +32,11 @@ class TraceReader(Protocol):
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests of ``path`` and collect in ``report`` what was odd."""
+
+
+@runtime_checkable
+class ClassReader(Protocol):
+    """A trace reader of a format in which rows may name their class."""
+
+    def has_classes(self, path: Path) -> bool:
+        """Return whether the rows of ``path`` do; looks at its front only."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 _LOOK_BYTES = 4096
 _FORMATS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
-    ("an Azure LLM inference CSV", (b"TIMESTAMP", b"ContextTokens", b"GeneratedTokens")),
-    ("a BurstGPT CSV", (b"Timestamp", b"Request tokens", b"Response tokens")),
     ("a Qwen-Bailian trace (JSONL)", (b'"chat_id"', b'"parent_chat_id"')),
     ("an agent session of kv-cache-tester (JSON)", (b'"hash_id_scope"', b'"block_size"')),
     ("a Dynamo request trace (JSONL)", (b"dynamo.request.trace",)),

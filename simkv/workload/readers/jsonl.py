@@ -17,8 +17,6 @@ from simkv.workload.readers.report import ReadReport
 
 Row = dict[str, Any]
 
-_NUMBERS = (int, float)
-
 
 def rows(path: Path, report: ReadReport) -> Iterator[tuple[int, Row]]:
     """Yield ``(line number, object)`` of each line; blank lines are skipped and noted."""
@@ -70,7 +68,7 @@ class Fields:
     def time(self, row: Row, key: str, line: int) -> float:
         """Return a time in the file's own unit, finite and not negative."""
         value = row.get(key)
-        if type(value) in _NUMBERS and 0 <= value <= MAX_TIME:
+        if (type(value) is int or type(value) is float) and 0 <= value <= MAX_TIME:
             return float(value)
         value = self._number(row, key, line)
         what, mend = time_fault(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from simkv.workload.readers.base import TraceReader
+from simkv.workload.readers.base import ClassReader, TraceReader
 from simkv.workload.readers.order import in_order
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
@@ -30,19 +30,23 @@ class TraceSource:
         self._time_scale = time_scale
         self._limit = limit
         self._until_s = until_s
+        self._class_names: tuple[str, ...] | None = None
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Every value that ``Request.cls`` can take."""
-        return ("",)
+        """Every value that ``Request.cls`` can take; where rows name it the file is read for that, once."""
+        if self._class_names is None:
+            classed = isinstance(self.reader, ClassReader) and self.reader.has_classes(self.path)
+            rows = self._rows(ReadReport(self.reader.name)) if classed else ()
+            self._class_names = tuple(dict.fromkeys(request.cls for request in rows)) or ("",)
+        return self._class_names
 
     def arrivals(self) -> Iterator[Request]:
         """Yield the requests in order of arrival, in file order where times are equal."""
         self.report = report = ReadReport(self.reader.name)
-        rows = islice(self.reader.read(self.path, report), self._limit)
         scale = self._time_scale
         origin_s: float | None = None
-        for request in in_order(rows, self.path, report):
+        for request in in_order(self._rows(report), self.path, report):
             if origin_s is None:
                 origin_s = self._origin_s(request, report)
             request.arrival_s = (request.arrival_s - origin_s) * scale
@@ -57,6 +61,9 @@ class TraceSource:
     def session_over(self, request: Request) -> bool:
         """Return False: any later row may name any content."""
         return False
+
+    def _rows(self, report: ReadReport) -> Iterator[Request]:
+        return islice(self.reader.read(self.path, report), self._limit)
 
     @staticmethod
     def _origin_s(first: Request, report: ReadReport) -> float:
