@@ -318,7 +318,7 @@ class TraceWorkload(Section):
 
     kind: Literal["trace"]
     path: FilePath
-    format: Literal["auto", "simkv", "mooncake", "azure", "burstgpt", "log", "lengths"] = "auto"
+    format: Literal["auto", "simkv", "qwen", "dynamo", "mooncake", "azure", "burstgpt", "log", "lengths"] = "auto"
     time_scale: NumberAboveZero = Field(
         default=1.0, description="Arrival times are multiplied by this: 2 is half the load"
     )

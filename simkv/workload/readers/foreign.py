@@ -4,10 +4,8 @@ from __future__ import annotations
 
 _LOOK_BYTES = 4096
 _FORMATS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
-    ("a Qwen-Bailian trace (JSONL)", (b'"chat_id"', b'"parent_chat_id"')),
     ("an agent session of kv-cache-tester (JSON)", (b'"hash_id_scope"', b'"block_size"')),
-    ("a Dynamo request trace (JSONL)", (b"dynamo.request.trace",)),
-    ("an AIPerf trace with sessions (JSONL)", (b'"session_id"', b'"input_length"')),
+    ("an AIPerf trace with sessions (JSONL)", (b'"session_id"', b'"output_length"')),
     ("an aibrix trace, several requests a row (JSONL)", (b'"requests"', b'"Prompt Length"')),
     ("a measured run of LLMServingSim, not its workload (JSONL)", (b'"first_token_ts"', b'"input_toks"')),
     ("a Vidur file of lengths without arrivals (CSV)", (b"num_prefill_tokens", b"num_decode_tokens")),

@@ -47,12 +47,17 @@ def first_objects(head_lines: Sequence[bytes]) -> list[Row]:
 
 
 class Fields:
-    """Takes checked values from the rows of one file."""
+    """Takes checked values from the rows of one file; messages about line 0 name no line."""
 
-    def __init__(self, path: Path, keys: Sequence[str] = ()) -> None:
-        """``path`` is what messages name; ``keys`` are those of the format."""
+    def __init__(self, path: Path, keys: Sequence[str] = (), prefix: str = "") -> None:
+        """``path`` is what messages name; ``keys`` are those of the format; ``prefix`` goes before each key."""
         self._path = path
         self._keys = keys
+        self._prefix = prefix
+
+    def under(self, prefix: str) -> Fields:
+        """Return the same for objects inside a row, whose keys messages show behind ``prefix``."""
+        return Fields(self._path, self._keys, prefix)
 
     def tokens(self, row: Row, key: str, line: int, low: int) -> int:
         """Return a number of tokens, at least ``low``; ``5.0`` passes as 5."""
@@ -80,11 +85,12 @@ class Fields:
         """Return the error that ``row`` lacks ``key``, with the key that it may have been meant as."""
         near = get_close_matches(key, [name for name in row if name not in self._keys], 1, 0.5)
         mend = f"rename {near[0]!r}" if near else f"the row has {', '.join(map(repr, list(row)[:6])) or 'no keys'}"
-        return _problem(self._path, line, key, "", "is missing", mend)
+        return _problem(self._path, line, self._prefix + key, "", "is missing", mend)
 
     def bad(self, line: int, key: str, value: object, what: str, mend: str) -> InputError:
         """Return the error that says what is wrong with the value of ``key``."""
-        return _problem(self._path, line, key, excerpt(json.dumps(value, ensure_ascii=False)), what, mend)
+        shown = excerpt(json.dumps(value, ensure_ascii=False))
+        return _problem(self._path, line, self._prefix + key, shown, what, mend)
 
     def _number(self, row: Row, key: str, line: int) -> int | float:
         value = row.get(key)
@@ -123,4 +129,4 @@ def kind(value: object) -> str:
 def _problem(path: Path, line: int, key: str, value: str, what: str, mend: str) -> InputError:
     if not key:
         key, value = value, ""
-    return InputError(Problem(what, mend, file=str(path), line=line, path=key, value=value))
+    return InputError(Problem(what, mend, file=str(path), line=line or None, path=key, value=value))

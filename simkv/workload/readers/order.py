@@ -38,7 +38,8 @@ def in_order(requests: Iterable[Request], path: Path, report: ReadReport) -> Ite
         else:
             report.note("out_of_order", "arrives before a row above it: moved to its place", report.line)
             heappush(held.late, (request.arrival_s, request.id, request))
-        while held.rising[0].arrival_s < newest_s - WINDOW_S or len(held) > WINDOW_ROWS:
+        window_s = WINDOW_S if report.window_s is None else report.window_s
+        while held.rising[0].arrival_s < newest_s - window_s or len(held) > WINDOW_ROWS:
             released = held.pop()
             released_s = released.arrival_s
             yield released
@@ -65,6 +66,7 @@ class _Held:
 
 def _too_late(request: Request, newest_s: float, path: Path, report: ReadReport) -> InputError:
     what = f"steps back by {newest_s - request.arrival_s:g} s"
-    mend = f"sort the file by it: steps of over {WINDOW_S:g} s or {WINDOW_ROWS:,} rows are not mended while reading"
+    window_s = WINDOW_S if report.window_s is None else report.window_s
+    mend = f"sort the file by it: steps of over {window_s:g} s or {WINDOW_ROWS:,} rows are not mended while reading"
     value = f"{request.arrival_s:g} s" + (" from the first row" if report.clock else "")
     return InputError(Problem(what, mend, file=str(path), line=report.line, path=report.time_key, value=value))

@@ -10,19 +10,22 @@ from simkv.errors import InputError, Problem
 from simkv.workload.readers.azure import AzureReader
 from simkv.workload.readers.base import TraceReader
 from simkv.workload.readers.burstgpt import BurstGptReader
+from simkv.workload.readers.dynamo import DynamoReader
 from simkv.workload.readers.files import excerpt, head
 from simkv.workload.readers.foreign import looks_like
 from simkv.workload.readers.lengths import LengthsReader
 from simkv.workload.readers.log import LogReader
 from simkv.workload.readers.mooncake import MooncakeReader
 from simkv.workload.readers.own import OwnReader
+from simkv.workload.readers.qwen import QwenReader
 from simkv.workload.readers.source import TraceSource
 from simkv.workload.spec import choose, number, whole
 
 SNIFFED_LINES = 16
 
 _EVERY: tuple[TraceReader, ...] = (
-    OwnReader(), MooncakeReader(), AzureReader(), BurstGptReader(), LogReader(), LengthsReader(),
+    OwnReader(), QwenReader(), DynamoReader(), MooncakeReader(),
+    AzureReader(), BurstGptReader(), LogReader(), LengthsReader(),
 )  # fmt: skip
 READERS = {reader.name: reader for reader in _EVERY}
 """By name, in the order in which they look at a file: ``lengths`` takes what has part of the columns of ``log``."""

@@ -30,6 +30,8 @@ class ReadReport:
     """The field that holds the arrival."""
     clock: bool = False
     """Times are those of a clock, whatever they are: to be counted from the first arrival."""
+    window_s: float | None = None
+    """How far arrivals may step back; None: as far as in other formats."""
     line: int = 0
     """The line read last."""
     kept: int = 0
