@@ -12,10 +12,12 @@ indexers are whole in every rank; states are split.
 from __future__ import annotations
 
 from simkv.errors import InputError, Problem
-from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape, normalise_dtype
+from simkv.model import DTYPE_BITS, AttentionLayers, Mla, ModelShape, normalise_dtype
 
 QUANT_SCALE_BYTES = {"int8": 4, "int4": 4}
 """Scale (and zero point) of one K or V vector of one head: fp32 for int8, 16-bit scale + zero for int4."""
+_SPARSE_SCALE_GROUP = 128
+"""Numbers of an fp8 latent that share an fp32 scale where a sparse-attention kernel reads it."""
 
 
 def kv_dtype_or_default(kv_dtype: str) -> str:
@@ -61,9 +63,20 @@ def kv_heads_per_rank(kind: AttentionLayers, tensor_parallel: int) -> int:
 def layer_bytes_per_token(kind: AttentionLayers, kv_dtype: str = "auto", tensor_parallel: int = 1) -> int:
     """Bytes that one rank keeps of one token in one layer of this kind."""
     if kind.mla is not None:
-        return vector_bytes(kind.mla.cached_width, kv_dtype) + kind.index_bytes
+        return latent_bytes(kind, kind.mla, kv_dtype) + kind.index_bytes
     one = vector_bytes(kind.head_dim, kv_dtype) + vector_bytes(kind.value_dim, kv_dtype)
     return kv_heads_per_rank(kind, tensor_parallel) * one + kind.index_bytes
+
+
+def latent_bytes(kind: AttentionLayers, mla: Mla, kv_dtype: str = "auto") -> int:
+    """Bytes of one token's latent in one layer.
+
+    Sparse attention keeps an fp8 latent with scales of its own and the rotary part in 16 bits: 656 bytes for
+    DeepSeek-V3.2 (vLLM's and SGLang's ``fp8_ds_mla``, FlashMLA's sparse kernels).
+    """
+    if kv_dtype_or_default(kv_dtype) == "fp8" and kind.index_bytes:
+        return mla.kv_lora_rank + 4 * -(-mla.kv_lora_rank // _SPARSE_SCALE_GROUP) + 2 * mla.qk_rope_head_dim
+    return vector_bytes(mla.cached_width, kv_dtype)
 
 
 def kind_bytes_per_token(kind: AttentionLayers, kv_dtype: str = "auto", tensor_parallel: int = 1) -> int:

@@ -30,6 +30,8 @@ class ModelShape:
     moe: Moe | None = None
     weight_dtype: str = ""
     """Of the published checkpoint's linear weights; empty: same as ``dtype``."""
+    expert_weight_dtype: str = ""
+    """Of its routed experts; empty: same as its linear weights."""
     tie_embeddings: bool = False
     mlp_matrices: int = 3
     """3 for gated MLPs (gate, up, down), 2 for plain ones."""
@@ -85,6 +87,11 @@ class ModelShape:
     def checkpoint_dtype(self) -> str:
         """Dtype of the linear weights as published."""
         return self.weight_dtype or self.dtype
+
+    @property
+    def expert_checkpoint_dtype(self) -> str:
+        """Dtype of the routed experts as published."""
+        return self.expert_weight_dtype or self.checkpoint_dtype
 
     @property
     def moe_layers(self) -> int:
