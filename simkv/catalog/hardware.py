@@ -16,7 +16,7 @@ def load_hardware(name: str) -> Gpu:
 
     Raises :class:`InputError` with the nearest names for an unknown one.
     """
-    return _gpu(find(name, "hardware", _names()))
+    return _gpu(find(name, "hardware", hardware_names()))
 
 
 def list_hardware() -> list[str]:
@@ -25,7 +25,8 @@ def list_hardware() -> list[str]:
 
 
 @cache
-def _names() -> Mapping[str, str]:
+def hardware_names() -> Mapping[str, str]:
+    """Map every name and alias of an accelerator to its key."""
     return names(data(_FILE)["gpus"])
 
 
