@@ -8,12 +8,12 @@ from typing import Any
 
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import block_bytes, kv_bytes_per_token
-from simkv.formulas.memory import NULL_BLOCKS
+from simkv.formulas.pages import NULL_PAGES
 from simkv.formulas.step import ConstantStep, step_cost
 from simkv.scenario.base import FileRef
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import InlineHardware, InlineModel, Uplink
-from simkv.scenario.workload_schema import TraceWorkload, spec
+from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, spec
 from simkv.sim.config import (
     ClassConfig,
     DramConfig,
@@ -71,7 +71,7 @@ def usable_blocks(resolved: Resolved) -> int:
     if isinstance(hardware, InlineHardware):
         return max(1, hardware.kv_tokens // engine.block_tokens)
     assert engine.num_gpu_blocks is not None, "resolved"
-    return engine.num_gpu_blocks - NULL_BLOCKS
+    return engine.num_gpu_blocks - NULL_PAGES
 
 
 def kv_bytes_of_token(resolved: Resolved) -> int:
@@ -159,6 +159,17 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
         if resolved.scenario.classes:
             _check_classes(tuple(resolved.scenario.classes), source.class_names, resolved.layers.file)
         return source
+    if isinstance(workload, ClientsWorkload):
+        from simkv.workload.clients import build_clients
+
+        if not os.path.isdir(workload.path.path):
+            check_file(workload.path, "workload.path", resolved.layers.file)
+        return build_clients(spec(workload), seed, duration_s)
+    if isinstance(workload, FittedWorkload):
+        from simkv.workload.fitted import build_fitted
+
+        check_file(workload.path, "workload.path", resolved.layers.file)
+        return build_fitted(spec(workload), seed, duration_s)
     from simkv.workload.synthetic import build
 
     return build(spec(workload), seed, duration_s)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
-from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, TraceWorkload
+from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ClientsWorkload, TraceWorkload
 
 Given = Callable[[Path], bool]
 """Whether the scenario or the command line gives a path (and not a preset or a default)."""
@@ -31,11 +31,11 @@ def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
 def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
     """Hold that the workload ends."""
     load = s.workload
-    if isinstance(load, TraceWorkload):
+    if isinstance(load, TraceWorkload | ClientsWorkload):
         return
     if isinstance(load, BatchWorkload) and load.interval is None:
         return
-    endless_at_once = not isinstance(load, BatchWorkload) and isinstance(load.arrival, AllAtOnceArrival)
+    endless_at_once = isinstance(getattr(load, "arrival", None), AllAtOnceArrival)
     if load.requests is None and (s.run.duration is None or endless_at_once):
         mend = "give workload.requests" + ("" if endless_at_once else " or run.duration")
         yield Fault(("workload",), "nothing ends this workload", mend)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -12,13 +14,16 @@ from typing import Any, TypeVar
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.formulas.memory import MemoryBudget, kv_budget, native_weight_dtype, override_blocks
 from simkv.hardware import Gpu
+from simkv.instances import Instance
 from simkv.model import ModelShape
 from simkv.scenario import load as loading
 from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
+from simkv.scenario.machine import idle_gpus
 from simkv.scenario.quantity import Quantity, quantity_of
 from simkv.scenario.schema import InlineHardware, Scenario
 from simkv.scenario.text import Path
+from simkv.scenario.workload_schema import ClientsWorkload
 
 S = TypeVar("S", bound=Section)
 
@@ -42,6 +47,8 @@ class Resolved:
     """What was filled in here, and from what."""
     notes: tuple[tuple[str, str], ...] = ()
     """``(code, sentence)`` to show with the answer."""
+    instance: Instance | None = None
+    """The whole machine, where the scenario names one."""
 
     def origin(self, path: Path) -> str:
         """Return where the value at ``path`` comes from: scenario, --set, preset, catalogue, default or computed."""
@@ -54,9 +61,12 @@ class Resolved:
         for key in ("name", "question"):
             values.pop(key, None)
         values["run"].pop("seed")
+        if isinstance(self.scenario.workload, ClientsWorkload):
+            values["workload"]["path"] = client_digests(self.scenario.workload.path)
         values["model"] = asdict(self.model) if self.model is not None else values["model"]
         if self.gpu is not None:
-            values["hardware"] = {name: figure.value for name, figure in self.gpu.figures.items()}
+            figures = self.gpu.figures.items()
+            values["hardware"] = {name: figure.value for name, figure in figures if not name.startswith("price_")}
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -79,9 +89,13 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     filler = _Filler(loaded)
     filler.policies()
     filler.pool()
+    notes = (
+        *filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario),
+        *idle_gpus(filler.scenario, loaded.machine.instance),
+    )  # fmt: skip
     return Resolved(
-        filler.scenario, loaded.layers, loaded.model, loaded.gpu, filler.budget, filler.computed,
-        (*filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario)),
+        filler.scenario, loaded.layers, loaded.model, loaded.machine.gpu, filler.budget, filler.computed, notes,
+        loaded.machine.instance,
     )  # fmt: skip
 
 
@@ -95,7 +109,7 @@ class _Filler:
         self.budget: MemoryBudget | None = None
         self._layers = loaded.layers
         self._model = loaded.model
-        self._gpu = loaded.gpu
+        self._gpu = loaded.machine.gpu
 
     def policies(self) -> None:
         """Fill in the parameters of the policies that have one."""
@@ -194,13 +208,32 @@ def replaced(section: S, names: Sequence[str], value: object) -> S:
 
 
 def content_digest(ref: FileRef) -> str:
-    """Return what a file counts as in a hash: its content. Raises InputError where it can't be read."""
+    """Return what a file counts as in a hash, its content, and a folder: its files, by name.
+
+    Raises InputError where it can't be read.
+    """
     try:
-        with open(ref.path, "rb") as file:
-            return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+        if not os.path.isdir(ref.path):
+            return "sha256:" + _digest(ref.path)
+        names = sorted(entry.name for entry in os.scandir(ref.path) if entry.is_file())
+        listed = "\n".join(f"{name} {_digest(os.path.join(ref.path, name))}" for name in names)
+        return "sha256:" + hashlib.sha256(listed.encode()).hexdigest()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(Problem(f"can't be read: {reason}", "see the paths of the workload", ref.given)) from None
+
+
+def client_digests(ref: FileRef) -> list[str]:
+    """Return the digests of the files of clients, one or all of a folder; whatever else lies there doesn't count."""
+    from simkv.workload.clients.folder import client_files
+
+    found = client_files(pathlib.Path(ref.path))
+    return [content_digest(FileRef(str(file), str(file))) for files in found for file in (files.trace, files.dataset)]
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str, str]]:

@@ -3,8 +3,8 @@
 ``spec(workload)`` gives the section as a plain dict in SI (absent keys left out), which is what
 ``simkv.workload.synthetic.build`` reads. Kinds and their keys:
 
-* all but trace: ``requests`` (count; ``run.duration`` also bounds), ``system_prompt {tokens, variants}``
-  shared by requests that draw the same variant, ``mix {class: share}``
+* all but trace, clients and fitted: ``requests`` (count; ``run.duration`` also bounds), ``system_prompt
+  {tokens, variants}`` shared by requests that draw the same variant, ``mix {class: share}``
 * ``plain``: ``arrival``, ``prompt_tokens``, ``output_tokens``; each prompt is private
 * ``sessions``: ``arrival`` (of sessions), ``turns``, ``think_time``, ``prompt_tokens`` (new user tokens of
   a turn), ``first_prompt_tokens`` (of the first turn, where it differs), ``output_tokens``, ``max_context``
@@ -15,6 +15,8 @@
   ``output_tokens``; no ``arrival``
 * ``trace``: ``path``, ``format``, ``time_scale``, ``limit``; for a log of one's own ``columns {arrival,
   prompt_tokens, output_tokens, session, prefix_hash, prefix_tokens, class}`` and ``arrival_unit``
+* ``clients``: ``path`` (a folder), ``start``, ``duration`` (of the recording), ``rate_scale``, ``requests``
+* ``fitted``: ``path`` (what ``simkv trace fit`` wrote), ``requests``, ``rate_scale``
 
 ``arrival {process: poisson|gamma|constant, rate[, cv]}`` is open;
 ``{process: closed_loop, users[, think_time]}`` starts a user's next request when the last has ended (with
@@ -335,8 +337,34 @@ class TraceWorkload(Section):
         return tuple(key for key, there in given if there)
 
 
+class ClientsWorkload(Section):
+    """Clients that each send at their own rate and burstiness, which change over time (ServeGen's files)."""
+
+    kind: Literal["clients"]
+    path: FilePath = Field(description="Folder of chunk-N-trace.csv and chunk-N-dataset.json, or one of them")
+    start: Time = Field(default=0.0, description="Where in the recording to begin; arrivals count from there")
+    duration: TimeAboveZero | None = Field(default=None, description="How much of the recording to use")
+    rate_scale: NumberAboveZero = Field(default=1.0, description="Every rate is multiplied by this")
+    requests: Count | None = Field(default=None, description="At most this many requests, from the front")
+
+
+class FittedWorkload(Section):
+    """Requests drawn from what ``simkv trace fit`` made of a trace."""
+
+    kind: Literal["fitted"]
+    path: FilePath = Field(description="What simkv trace fit wrote")
+    requests: Count | None = Field(default=None, description="How many requests; run.duration bounds as well")
+    rate_scale: NumberAboveZero = Field(default=1.0, description="Every rate is multiplied by this")
+
+
 Workload = Annotated[
-    PlainWorkload | SessionsWorkload | DocumentsWorkload | BatchWorkload | TraceWorkload,
+    PlainWorkload
+    | SessionsWorkload
+    | DocumentsWorkload
+    | BatchWorkload
+    | TraceWorkload
+    | ClientsWorkload
+    | FittedWorkload,
     Discriminated("kind"),
 ]
 

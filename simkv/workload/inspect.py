@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simkv.workload.burstiness import arrival_figures
 from simkv.workload.ceiling import Ceiling
@@ -37,8 +38,8 @@ class Inspection:
         self.interrupted = False
         self.requests = 0
         self._report = report
-        self._prompts = LengthCounts()
-        self._outputs = LengthCounts()
+        self.prompts = LengthCounts()
+        self.outputs = LengthCounts()
         self._times_s = array("d")
         self._turns: dict[int, int] = defaultdict(int)
         self._ceiling = Ceiling(1)
@@ -48,8 +49,8 @@ class Inspection:
     def add(self, request: Request) -> None:
         """Count ``request``."""
         self.requests += 1
-        self._prompts.add(request.prompt_tokens)
-        self._outputs.add(request.output_tokens)
+        self.prompts.add(request.prompt_tokens)
+        self.outputs.add(request.output_tokens)
         self._times_s.append(request.arrival_s)
         if request.session >= 0:
             self._turns[request.session] += 1
@@ -75,8 +76,8 @@ class Inspection:
             "requests": self.requests,
             "dropped": {note.code: note.count for note in self._report.notes.values() if note.dropped},
             "span_s": float(times.max() - times.min()) if len(times) else 0.0,
-            "prompt_tokens": self._prompts.figures(),
-            "output_tokens": self._outputs.figures(),
+            "prompt_tokens": self.prompts.figures(),
+            "output_tokens": self.outputs.figures(),
             "arrivals": arrival_figures(times),
             "reuse": self._reuse(),
             "infinite_cache": self._infinite_cache(),
@@ -101,7 +102,7 @@ class Inspection:
     def _infinite_cache(self) -> dict[str, Any]:
         known, blocks = bool(self._shareable_tokens), bool(self._references)
         return {
-            "token_hit_rate": self._seen_tokens / self._prompts.total if known else None,
+            "token_hit_rate": self._seen_tokens / self.prompts.total if known else None,
             "block_hit_rate": self._block_hits / self._references if blocks else None,
             "block_tokens": self._report.block_tokens if blocks else None,
             "seen_tokens": self._seen_tokens if known else None,
@@ -133,6 +134,16 @@ class LengthCounts:
         number = int(ranks[-1])
         found = {f"p{q}": int(values[np.searchsorted(ranks, -(-q * number // 100))]) for q in (50, 95, 99)}
         return {"total": self.total, "mean": self.total / number, **found, "max": int(values[-1])}
+
+    def distance(self, other: LengthCounts) -> float:
+        """Return the largest difference between the two cumulative distributions (Kolmogorov-Smirnov)."""
+        values = np.array(sorted(self._counts.keys() | other._counts.keys()), dtype=np.int64)
+        return float(np.abs(self._cumulative(values) - other._cumulative(values)).max())
+
+    def _cumulative(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
+        ranks = np.cumsum([self._counts.get(v, 0) for v in values.tolist()])
+        shares: NDArray[np.float64] = ranks / ranks[-1]
+        return shares
 
 
 def shareable_tokens(request: Request) -> int:

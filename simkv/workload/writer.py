@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from simkv.errors import InputError, Problem
+from simkv.workload.readers.base import ClassReader
 from simkv.workload.readers.own import MARK, PRIVATE, VERSION
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource
@@ -24,13 +25,15 @@ Tick = Callable[[int], None]
 _TICK_EVERY = 512
 
 
-def header(report: ReadReport) -> dict[str, Any]:
-    """Return the first line of a trace that was read with ``report``."""
+def header(report: ReadReport, classes: bool = False) -> dict[str, Any]:
+    """Return the first line of a trace that was read with ``report``; ``classes``: its rows name theirs."""
     line: dict[str, Any] = {MARK: VERSION, "source_format": report.format}
     if report.block_tokens is not None:
         line["block_tokens"] = report.block_tokens
     if report.clock:
         line["clock"] = True
+    if classes:
+        line["classes"] = True
     return line
 
 
@@ -71,9 +74,10 @@ def convert(
     where the source doesn't read well or has no requests, or ``out`` is there (without ``force``).
     """
     scale = number(time_scale, "--time-scale", 0, above=True)
+    classes = isinstance(source.reader, ClassReader) and source.reader.has_classes(source.path)
     with new_file(out, force=force) as file:
         requests = islice(source.reader.read(source.path, report), limit)
-        count = write_requests(file, requests, report, scale, tick)
+        count = write_requests(file, requests, lambda: header(report, classes), scale, tick)
         if not count:
             raise InputError(Problem("has no request that can be served", file=str(source.path)))
     return count
@@ -82,19 +86,19 @@ def convert(
 def write_requests(
     file: BinaryIO,
     requests: Iterable[Request],
-    report: ReadReport,
+    first_line: Callable[[], dict[str, Any]],
     time_scale: float = 1.0,
     tick: Tick = lambda _: None,
 ) -> int:
     """Write ``requests`` to ``file`` and return how many there were.
 
-    ``report`` is the reader's, who fills it. ``time_scale`` multiplies times; those of a wall
-    clock are counted from the first request then.
+    ``first_line`` is asked once the first request was read, when the reader knows its file.
+    ``time_scale`` multiplies times; those of a wall clock are counted from the first request then.
     """
     count, origin_s = 0, 0.0
     for request in requests:
         if count == 0:
-            file.write(orjson.dumps(header(report), option=orjson.OPT_APPEND_NEWLINE))
+            file.write(orjson.dumps(first_line(), option=orjson.OPT_APPEND_NEWLINE))
             origin_s = request.arrival_s if time_scale != 1 and request.arrival_s > WALL_CLOCK_S else 0.0
         line = row(request)
         if time_scale != 1:

@@ -1,7 +1,8 @@
 """simkv's own trace format: JSON Lines, a header and then one request a line.
 
 The header is ``{"simkv_trace": 1, "source_format": "mooncake", "block_tokens": 512}``, and ``"clock": true``
-where times count from any moment, the first row's say, and so may be negative; a request
+where times count from any moment, the first row's say, and so may be negative, ``"classes": true``
+where rows name their class; a request
 ``{"arrival_s", "prompt_tokens", "output_tokens", "spans": [[stream, start, length], ...]}`` with
 ``session``, ``turn``, ``class`` and ``group`` where it has them. ``spans`` describes the content
 of prompt and output as ``workload/request.py`` does; what is left of the two is private, and a
@@ -17,6 +18,7 @@ from typing import Any
 
 from simkv.errors import InputError
 from simkv.workload.readers.faults import MAX_TIME, MAX_TOKENS
+from simkv.workload.readers.files import head
 from simkv.workload.readers.jsonl import Fields, Row, first_objects, kind, rows
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span, Spans
@@ -26,7 +28,7 @@ MARK = "simkv_trace"
 PRIVATE = -1
 """Stands for a stream that nothing else names."""
 _KEYS = ("arrival_s", "prompt_tokens", "output_tokens", "spans", "session", "turn", "class", "group")
-_HEADER_KEYS = (MARK, "source_format", "block_tokens", "clock")
+_HEADER_KEYS = (MARK, "source_format", "block_tokens", "clock", "classes")
 
 
 class OwnReader:
@@ -39,11 +41,15 @@ class OwnReader:
         """Return whether the first line is a header."""
         return any(MARK in row for row in first_objects(lines[:1]))
 
+    def has_classes(self, path: Path) -> bool:
+        """Return whether the header says that rows name their class."""
+        return any(row.get("classes") is True for row in first_objects(head(path).split(b"\n", 1)[:1]))
+
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order; rows without output are dropped and noted."""
         fields = Fields(path, _KEYS)
         report.time_key = "arrival_s"
-        every = rows(path, report)
+        every, classes = rows(path, report), self.has_classes(path)
         for line, header in every:
             _read_header(header, line, Fields(path, _HEADER_KEYS), report)
             break
@@ -58,6 +64,9 @@ class OwnReader:
             request = Request(report.kept, arrival_s, prompt, output, spans)
             if len(row) > 4:
                 _add_extras(request, row, line, fields)
+                if request.cls and not classes:
+                    mend = f'write "classes": true into the first line, beside "{MARK}"'
+                    raise fields.bad(line, "class", request.cls, "is not announced", mend)
             report.kept += 1
             yield request
 

@@ -1,0 +1,119 @@
+"""From a trace to a fit: one pass, in memory that grows with the trace's content, not with its rows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simkv.errors import InputError, Problem
+from simkv.workload.fitted.model import MAX_CV, FittedArrivals, FittedModel, FittedRequests, Origin
+from simkv.workload.fitted.reuse import ReuseDistances
+from simkv.workload.readers.report import ReadReport
+from simkv.workload.request import Request
+from simkv.workload.streams import Streams
+
+ROWS = 20_000
+"""A fit holds at most so many rows unless asked otherwise."""
+MOST_WINDOWS = 288
+BATCHES_PER_WINDOW = 100
+FEWEST_GAPS = 10
+"""A window with fewer takes the coefficient of variation of the whole trace."""
+
+Row = tuple[int, int, int, int]
+Tick = Callable[[int], None]
+"""Told now and then how many requests were read."""
+
+_TICK_EVERY = 512
+
+
+def fit(
+    requests: Iterable[Request],
+    report: ReadReport,
+    *,
+    rows: int = ROWS,
+    seed: int = 0,
+    tick: Tick = lambda _: None,
+) -> FittedModel:
+    """Return the fit of ``requests``, which come in order of arrival and fill ``report``.
+
+    Of more than ``rows`` requests a uniform sample is held, the same for the same ``seed``. Raises
+    InputError where there are too few requests, or all arrive at once.
+    """
+    sample, batches, reuse = _Sample(rows, seed), _Batches(), ReuseDistances()
+    for number, request in enumerate(requests, 1):
+        shared, distance = reuse.add(request)
+        sample.add((request.prompt_tokens, request.output_tokens, shared, distance))
+        batches.add(request.arrival_s)
+        if number % _TICK_EVERY == 0:
+            tick(number)
+    times_s = np.array(batches.times_s, dtype=np.float64)
+    if len(times_s) < 2:
+        what = f"has {sample.count:,} requests at {len(times_s)} time: there are no gaps to fit"
+        raise InputError(Problem(what, "fit a longer trace"))
+    origin = Origin(report.format, sample.count, float(times_s[-1] - times_s[0]), report.block_tokens)
+    columns = [list(column) for column in zip(*sample.rows, strict=True)]
+    return FittedModel(origin, fit_arrivals(times_s, batches.sizes()), FittedRequests(*columns))
+
+
+def fit_arrivals(times_s: NDArray[np.float64], sizes: NDArray[np.int64]) -> FittedArrivals:
+    """Return the fit of batches of ``sizes`` requests at ``times_s``, which rise."""
+    span_s = float(times_s[-1] - times_s[0])
+    count = max(1, min(MOST_WINDOWS, len(times_s) // BATCHES_PER_WINDOW))
+    edges = times_s[0] + np.linspace(0.0, span_s, count + 1)
+    of = np.minimum(np.searchsorted(edges, times_s, side="right") - 1, count - 1)
+    gaps = np.diff(times_s)
+    window_s = span_s / count
+    arrived = np.bincount(of[1:], weights=sizes[1:], minlength=count)
+    overall = _cv(gaps)
+    cvs = [_cv(own) if len(own) >= FEWEST_GAPS else overall for own in (gaps[of[1:] == k] for k in range(count))]
+    shares = np.bincount(sizes)[1:] / len(sizes)
+    return FittedArrivals(window_s, (arrived / window_s).tolist(), cvs, shares.tolist())
+
+
+def _cv(gaps: NDArray[np.float64]) -> float:
+    return min(MAX_CV, float(gaps.std() / gaps.mean()))
+
+
+class _Batches:
+    """The distinct times of arrivals, and how many requests came at each."""
+
+    def __init__(self) -> None:
+        self.times_s = array("d")
+        self._sizes = array("q")
+
+    def add(self, arrival_s: float) -> None:
+        """Count an arrival, which is not before the former."""
+        if self.times_s and arrival_s == self.times_s[-1]:
+            self._sizes[-1] += 1
+        else:
+            self.times_s.append(arrival_s)
+            self._sizes.append(1)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return the sizes of all batches."""
+        return np.array(self._sizes, dtype=np.int64)
+
+
+class _Sample:
+    """A uniform sample of rows in file order, of bounded size (Vitter's reservoir)."""
+
+    def __init__(self, most: int, seed: int) -> None:
+        self.count = 0
+        self._most = most
+        self._rng = Streams(seed)("fit.sample")
+        self._held: dict[int, tuple[int, Row]] = {}
+
+    def add(self, row: Row) -> None:
+        """Take ``row`` up, or not."""
+        place = self.count if self.count < self._most else int(self._rng.integers(0, self.count + 1))
+        if place < self._most:
+            self._held[place] = (self.count, row)
+        self.count += 1
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that are held, in file order."""
+        return [row for _, row in sorted(self._held.values())]

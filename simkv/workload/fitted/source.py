@@ -1,0 +1,180 @@
+"""Requests drawn from a fit.
+
+Each request is a row of the fit. Where the row shares tokens, they are the head of an earlier
+request's content: of the one as many requests ago as the row says, or of the nearest to it that
+is long enough and was the last to use that head. What follows is new. So a request's hit in a
+cache that never forgets is what its row says, and that head was last used about as long ago.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain, cycle, islice, repeat, takewhile
+from pathlib import Path
+
+import numpy as np
+
+from simkv.errors import InputError, Problem
+from simkv.workload.draws import ints, picker
+from simkv.workload.fitted.model import FittedArrivals, FittedModel, load
+from simkv.workload.request import Request, Span, Spans
+from simkv.workload.single import Limits
+from simkv.workload.spec import Spec, need, number, whole
+from simkv.workload.streams import Streams
+
+WHERE = "workload"
+REMEMBERED = 16_384
+"""So many of the latest requests can be continued."""
+
+
+def build_fitted(spec: Spec, seed: int, duration_s: float | None = None) -> FittedSource:
+    """Return the source of the fit in ``spec["path"]``; equal arguments give equal requests.
+
+    ``rate_scale`` multiplies the rates; ``requests`` or ``duration_s`` must bound it. Raises
+    InputError where neither does, or the file doesn't read well.
+    """
+    requests = spec.get("requests")
+    if requests is None and duration_s is None:
+        mend = "give workload.requests or run.duration"
+        raise InputError(Problem("nothing bounds the workload", mend, path=f"{WHERE}.requests"))
+    most = None if requests is None else whole(requests, f"{WHERE}.requests", 1)
+    scale = number(spec.get("rate_scale", 1.0), f"{WHERE}.rate_scale", 0, above=True)
+    model = load(Path(need(spec, "path", WHERE)))
+    return FittedSource(model, Limits(most, duration_s), scale, Streams(seed))
+
+
+class FittedSource:
+    """Open arrivals like those of a trace; nothing follows a request."""
+
+    def __init__(self, model: FittedModel, limits: Limits, rate_scale: float, streams: Streams) -> None:
+        """``rate_scale`` multiplies the rates."""
+        self._model = model
+        self._limits = limits
+        self._rate_scale = rate_scale
+        self._streams = streams
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Every value that ``Request.cls`` can take."""
+        return ("",)
+
+    def arrivals(self) -> Iterator[Request]:
+        """Yield the requests in order of arrival; each call starts over."""
+        every = arrival_times(self._model.arrivals, self._rate_scale, self._streams)
+        times = takewhile(self._limits.open, every)
+        bodies = zip(times, self._rows(), strict=False)
+        past = _Past()
+        for i, (arrival_s, k) in enumerate(islice(bodies, self._limits.requests)):
+            yield Request(i, arrival_s, *self._body(i, k, past))
+
+    def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
+        """Return (): nothing follows."""
+        return ()
+
+    def session_over(self, request: Request) -> bool:
+        """Return False: there are no sessions."""
+        return False
+
+    def _rows(self) -> Iterator[int]:
+        count, rng = len(self._model.requests.prompt_tokens), self._streams("fitted.rows")
+        return ints(lambda n: rng.integers(0, count, n))
+
+    def _body(self, i: int, k: int, past: _Past) -> tuple[int, int, Spans]:
+        """Return prompt and output tokens and spans of request ``i``, which is row ``k`` of the fit."""
+        rows = self._model.requests
+        prompt, output = rows.prompt_tokens[k], rows.output_tokens[k]
+        head = past.head(rows.rank_distance[k], rows.shared_tokens[k]) if rows.shared_tokens[k] else ()
+        new = prompt + output - sum(length for _, _, length in head)
+        spans = (*head, (i, 0, new))
+        past.add(spans, prompt + output)
+        return prompt, output, spans
+
+
+class _Kept:
+    """The content of a request, and how much of its head a later one has taken over."""
+
+    __slots__ = ("spans", "taken", "tokens")
+
+    def __init__(self, spans: Spans, tokens: int) -> None:
+        self.spans = spans
+        self.tokens = tokens
+        self.taken = 0
+
+
+class _Past:
+    """The latest requests, for new ones to continue."""
+
+    def __init__(self) -> None:
+        self._latest: deque[_Kept] = deque(maxlen=REMEMBERED)
+
+    def add(self, spans: Spans, tokens: int) -> None:
+        """Remember a request of ``tokens`` tokens; the oldest is forgotten once there are too many."""
+        self._latest.appendleft(_Kept(spans, tokens))
+
+    def head(self, distance: int, tokens: int) -> Spans:
+        """Return the first ``tokens`` tokens of the request ``distance`` ago, or of the nearest to it that will do.
+
+        It is as long, and no later one has taken so much over: it is the last that used that head.
+        Where there is none, the head is that of the longest request there is.
+        """
+        latest = self._latest
+        if not latest:
+            return ()
+        for k in _outward(min(distance, len(latest)) - 1, len(latest)):
+            kept = latest[k]
+            if kept.tokens >= tokens > kept.taken:
+                break
+        else:
+            kept = max(latest, key=lambda one: one.tokens)
+            tokens = min(tokens, kept.tokens)
+        kept.taken = max(kept.taken, tokens)
+        return cut(kept.spans, tokens)
+
+
+def _outward(start: int, end: int) -> Iterator[int]:
+    """Yield ``start`` and then what lies 1, 2, ... away from it, within 0 .. end - 1."""
+    yield start
+    for away in range(1, end):
+        if start + away < end:
+            yield start + away
+        if start >= away:
+            yield start - away
+
+
+def cut(spans: Spans, tokens: int) -> Spans:
+    """Return the first ``tokens`` tokens of ``spans``, which are at least as long."""
+    head: list[Span] = []
+    for stream, start, length in spans:
+        if tokens <= 0:
+            break
+        head.append((stream, start, min(length, tokens)))
+        tokens -= length
+    return tuple(head)
+
+
+def arrival_times(arrivals: FittedArrivals, rate_scale: float, streams: Streams) -> Iterator[float]:
+    """Yield arrival times without end, from 0: the gaps of batches run in the time in which their rate is 1."""
+    sizes_of = picker(arrivals.batch_shares, streams("fitted.batches"))
+    sizes = (size + 1 for size in ints(sizes_of)) if len(arrivals.batch_shares) > 1 else repeat(1)
+    batches = _batch_times(arrivals, rate_scale / arrivals.mean_batch, streams("fitted.gaps"))
+    return chain.from_iterable(repeat(time_s, size) for time_s, size in zip(batches, sizes, strict=False))
+
+
+def _batch_times(arrivals: FittedArrivals, scale: float, rng: np.random.Generator) -> Iterator[float]:
+    begin_s = 0.0
+    now_s = gap = 0.0
+    for rate, cv in cycle(zip(arrivals.rate_per_s, arrivals.gap_cv, strict=True)):
+        end_s = begin_s + arrivals.window_s
+        while gap <= (end_s - now_s) * rate * scale and rate > 0:
+            now_s += gap / (rate * scale)
+            yield now_s
+            gap = _unit_gap(cv, rng)
+        gap -= (end_s - now_s) * rate * scale
+        begin_s = now_s = end_s
+
+
+def _unit_gap(cv: float, rng: np.random.Generator) -> float:
+    """Return a gamma distributed gap of mean 1."""
+    squared = cv * cv
+    return float(rng.standard_gamma(1 / squared)) * squared if squared > 1e-12 else 1.0
