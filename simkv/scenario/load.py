@@ -11,16 +11,14 @@ from pydantic import ValidationError
 
 from simkv import catalog
 from simkv.errors import InputError, Problem
-from simkv.hardware import Gpu
 from simkv.model import ModelShape
 from simkv.scenario import overrides, presets, text
 from simkv.scenario.checks import cross_check
+from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits
 from simkv.scenario.problems import problem, problems_of
-from simkv.scenario.quantity import SI
 from simkv.scenario.schema import Scenario
 
-SCENARIO, SET, CATALOGUE, DEFAULT = "scenario", "--set", "catalogue", "default"
-_LINK_FIGURES = {"h2d": "h2d_bytes_per_s", "d2h": "d2h_bytes_per_s", "duplex": "duplex_bytes_per_s"}
+SCENARIO, SET, DEFAULT = "scenario", "--set", "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +30,8 @@ class Layers:
     """The file with the assignments in it."""
     set_paths: frozenset[text.Path]
     preset: presets.Preset
-    catalogue: Mapping[str, Any]
-    standings: Mapping[text.Path, str]
-    """How good the catalogue's values are (datasheet, measured, ...)."""
+    machine: Brought
+    """What the named hardware brings."""
 
     def origin(self, path: text.Path) -> str:
         """Return where the value at ``path`` comes from."""
@@ -44,9 +41,8 @@ class Layers:
             return SCENARIO
         if _holds(self.preset.values, path):
             return f"preset {self.preset.key} {self.preset.version}"
-        if _holds(self.catalogue, path):
-            standing = self.standings.get(path)
-            return f"{CATALOGUE}, {standing}" if standing else CATALOGUE
+        if _holds(self.machine.values, path):
+            return self.machine.origins.get(path, CATALOGUE)
         return DEFAULT
 
     def given(self, path: text.Path) -> bool:
@@ -72,8 +68,7 @@ class Loaded:
     layers: Layers
     model: ModelShape | None
     """None: given inline."""
-    gpu: Gpu | None
-    """None: given inline."""
+    machine: Machine
 
 
 def load(path: str, assignments: Sequence[str] = ()) -> Loaded:
@@ -117,19 +112,18 @@ class _Reader:
 
     def read(self) -> Loaded | None:
         preset = self._preset()
-        model, gpu = self._model(), self._gpu()
-        catalogue, standings = self._catalogue(gpu)
-        layers = Layers(self._tree.file, self._written, self._set_paths, preset, catalogue, standings)
-        merged = presets.merge(presets.merge(catalogue, preset.values), self._written)
+        model, machine = self._model(), self._machine()
+        layers = Layers(self._tree.file, self._written, self._set_paths, preset, brought(machine, self._written))
+        merged = presets.merge(presets.merge(layers.machine.values, preset.values), self._written)
         context = {"folder": os.path.dirname(self._tree.file)}
         try:
             scenario = Scenario.model_validate(merged, context=context)
         except ValidationError as error:
             self.problems.extend(problems_of(error, merged, Scenario, self._place))
             return None
-        for fault in cross_check(scenario, layers.given):
+        for fault in (*cross_check(scenario, layers.given), *limits(scenario, machine.instance)):
             self.problems.append(problem(fault.path, fault.what, fault.mend, merged, self._place))
-        return Loaded(scenario, layers, model, gpu)
+        return Loaded(scenario, layers, model, machine)
 
     def _place(self, path: text.Path) -> tuple[str, int | None]:
         if any(path[:n] in self._set_paths for n in range(1, len(path) + 1)):
@@ -168,19 +162,11 @@ class _Reader:
                 self._note(error, "model")
         return None
 
-    def _gpu(self) -> Gpu | None:
+    def _machine(self) -> Machine:
         name = self._written.get("hardware")
         if isinstance(name, str):
             try:
-                return catalog.load_hardware(name)
+                return find_machine(name)
             except InputError as error:
                 self._note(error, "hardware")
-        return None
-
-    def _catalogue(self, gpu: Gpu | None) -> tuple[dict[str, Any], dict[text.Path, str]]:
-        """Return the values that the hardware brings; an abstract machine's link costs nothing unless given."""
-        if gpu is None:
-            return {"link": {key: SI(float("inf")) for key in _LINK_FIGURES}}, {}
-        figures = {key: gpu.figure(name) for key, name in _LINK_FIGURES.items()}
-        link = {key: SI(figure.value) for key, figure in figures.items()}
-        return {"link": link}, {("link", key): figure.standing for key, figure in figures.items()}
+        return Machine()

@@ -1,0 +1,166 @@
+"""What the machine that a scenario names brings: a GPU, and, if it is a whole instance, its host and price.
+
+Everything here is a default: what a preset or the scenario says wins. What a host hasn't got is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simkv import units
+from simkv.catalog import load_hardware, load_machine
+from simkv.hardware import Gpu
+from simkv.instances import Instance
+from simkv.scenario.checks import Fault
+from simkv.scenario.presets import merge
+from simkv.scenario.quantity import SI
+from simkv.scenario.schema import Replicas, Scenario
+from simkv.scenario.text import Path
+
+CATALOGUE, INSTANCE = "catalogue", "instance"
+_LINK_FIGURES = {"h2d": "h2d_bytes_per_s", "d2h": "d2h_bytes_per_s", "duplex": "duplex_bytes_per_s"}
+_HOST_FIGURES: Mapping[Path, str] = {
+    ("link", "uplink", "bandwidth"): "uplink_bytes_per_s",
+    ("tiers", "dram", "bandwidth"): "dram_bytes_per_s",
+    ("tiers", "ssd", "read"): "ssd_read_bytes_per_s",
+    ("tiers", "ssd", "write"): "ssd_write_bytes_per_s",
+    ("tiers", "ssd", "latency"): "ssd_latency_s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A GPU, and the instance that it is in where one is named."""
+
+    gpu: Gpu | None = None
+    """None: given inline."""
+    instance: Instance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Values of a scenario that come with the machine, and where each is from."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[Path, str]
+
+
+def find_machine(name: str) -> Machine:
+    """Return the accelerator or instance called ``name``; raises InputError with the nearest names."""
+    found = load_machine(name)
+    return Machine(found) if isinstance(found, Gpu) else Machine(load_hardware(found.gpu), found)
+
+
+def brought(machine: Machine, written: Mapping[str, Any]) -> Brought:
+    """Return what the machine brings; an abstract machine's link costs nothing unless given."""
+    if machine.gpu is None:
+        return Brought({"link": {key: SI(float("inf")) for key in _LINK_FIGURES}}, {})
+    rows = [*_links(machine.gpu, machine.instance), *_host(machine.instance), *_price(machine.instance, written)]
+    values: dict[str, Any] = {}
+    for path, value, _ in rows:
+        values = merge(values, _nested(path, value))
+    return Brought(values, {path: origin for path, _, origin in rows})
+
+
+def limits(scenario: Scenario, instance: Instance | None) -> Iterator[Fault]:
+    """Yield what is asked of an instance's hosts that they haven't got."""
+    if instance is not None:
+        yield from _gpus(scenario.replicas, instance)
+        yield from _room(scenario, instance)
+
+
+def idle_gpus(scenario: Scenario, instance: Instance | None) -> list[tuple[str, str]]:
+    """Return a note where GPUs are paid for that nobody uses."""
+    if instance is None or instance.price is None or scenario.cost is None:
+        return []
+    replicas = scenario.replicas
+    idle = instance.gpus * replicas.hosts - replicas.count * replicas.tensor_parallel
+    if not idle:
+        return []
+    rented = instance.price.figure.value * replicas.hosts
+    sentence = (
+        f"{idle} of {instance.gpus * replicas.hosts} GPUs of {instance.name} are idle: the cost is that of the "
+        f"others, and the whole is rented for {rented:.2f} {instance.price.currency} an hour"
+    )
+    return [("idle_gpus", sentence)]
+
+
+Row = tuple[Path, object, str]
+"""A path of the scenario, its value, and where it is from."""
+
+
+def _links(gpu: Gpu, instance: Instance | None) -> Iterator[Row]:
+    """Yield the GPU's own link, as far as the host lets it."""
+    for key, name in _LINK_FIGURES.items():
+        if instance is not None and name in instance.figures:
+            figure = instance.figures[name]
+            yield ("link", key), SI(figure.value), f"{_origin(instance)}, {figure.standing}"
+        else:
+            yield ("link", key), SI(gpu.value(name)), f"{CATALOGUE}, {gpu.figure(name).standing}"
+
+
+def _host(instance: Instance | None) -> Iterator[Row]:
+    if instance is None:
+        return
+    for path, name in _HOST_FIGURES.items():
+        if name in instance.figures:
+            figure = instance.figures[name]
+            yield path, SI(figure.value), f"{_origin(instance)}, {figure.standing}"
+    if "uplink_bytes_per_s" in instance.figures:
+        yield ("link", "uplink", "gpus"), instance.gpus_per_uplink, f"{_origin(instance)}, {instance.topology.standing}"
+
+
+def _price(instance: Instance | None, written: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield the price of a GPU; nothing where the scenario has one of its own, or counts in another currency."""
+    cost = written.get("cost") or {}
+    if instance is None or instance.price is None or not isinstance(cost, Mapping) or "gpu_hour" in cost:
+        return
+    if cost.get("currency", instance.price.currency) != instance.price.currency:
+        return
+    origin = f"{_origin(instance)}, {instance.price.figure.standing}"
+    source = f"{instance.price.terms}: {instance.price.figure.source}"
+    values = {
+        "gpu_hour": instance.price_per_gpu_hour,
+        "currency": instance.price.currency,
+        "source": source,
+        "date": instance.price.date,
+    }
+    for key, value in values.items():
+        yield ("cost", key), value, origin
+
+
+def _origin(instance: Instance) -> str:
+    return f"{INSTANCE} {instance.name}"
+
+
+def _nested(path: Path, value: object) -> dict[str, Any]:
+    first, *rest = path
+    return {str(first): _nested(tuple(rest), value) if rest else value}
+
+
+def _gpus(replicas: Replicas, instance: Instance) -> Iterator[Fault]:
+    """Hold that each host has the GPUs of its replicas, which are dealt to the hosts in turn."""
+    ranks, here = replicas.tensor_parallel, instance.gpus
+    if ranks > here:
+        mend = f"the most is {here}: a replica doesn't span hosts"
+        yield Fault(("replicas", "tensor_parallel"), f"{instance.name} has {here} GPUs a host", mend)
+        return
+    fullest = -(-replicas.count // replicas.hosts)
+    if fullest * ranks > here:
+        hosts = -(-replicas.count // (here // ranks))
+        what = f"{fullest} x {ranks} GPUs a host, and {instance.name} has {here}"
+        mend = f"the most is {here // ranks * replicas.hosts}, or write replicas.hosts: {hosts}"
+        yield Fault(("replicas", "count"), what, mend)
+
+
+def _room(scenario: Scenario, instance: Instance) -> Iterator[Fault]:
+    tiers = scenario.tiers
+    asked = {"dram": (tiers.dram.capacity, instance.dram_bytes), "ssd": (tiers.ssd.capacity, instance.ssd_bytes)}
+    for key, (capacity, there) in asked.items():
+        path = ("tiers", key, "capacity")
+        if capacity and not there:
+            yield Fault(path, f"{instance.name} has no local {key.upper()}", "leave it out, or name the GPU alone")
+        elif capacity > there:
+            yield Fault(path, f"more than a host of {instance.name} has", f"the most is {units.exact(there, 'size')}")
