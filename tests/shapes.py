@@ -36,8 +36,13 @@ def gemma_4_26b() -> ModelShape:
     near = AttentionLayers(25, 16, 8, 256, window=1024)
     return ModelShape(
         "gemma-4-26b-a4b", 30, 2816, (full, near), 2112, 262144, "bf16", 262144, dense_mlp_layers=30,
-        moe=Moe(128, 8, 704, 30), tie_embeddings=True,
+        moe=Moe(128, 8, 704, 30), tie_embeddings=True, encoder_params=vision(3) + 2 * 10240 * 1152,
     )  # fmt: skip
+
+
+def vision(matrices: int) -> int:
+    """Return the weights of a tower of 27 layers, 1152 wide, MLPs of 4304 with two or three matrices."""
+    return 27 * (4 * 1152**2 + matrices * 1152 * 4304)
 
 
 def gemma_3_27b() -> ModelShape:
@@ -69,8 +74,10 @@ def qwen_hybrid(
     """Return a Qwen3.5: every fourth layer sees all tokens (head width 256, gated), the others keep a state."""
     full = AttentionLayers(layers // 4, heads, kv_heads, 256, output_gate=True)
     state = gated_delta_net(layers - layers // 4, value_heads, hidden)
+    merger = 4 * 1152 * (4 * 1152 + hidden)
     return ModelShape(
-        name, layers, hidden, (full,), intermediate, 248320, "bf16", 262144, state=(state,), moe=moe, **more  # type: ignore[arg-type]
+        name, layers, hidden, (full,), intermediate, 248320, "bf16", 262144, state=(state,), moe=moe,
+        encoder_params=vision(2) + merger, **more  # type: ignore[arg-type]
     )  # fmt: skip
 
 

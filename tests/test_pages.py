@@ -17,8 +17,8 @@ from simkv.formulas.pages import (
     page_layout,
     pages_of_printed,
     printed_tokens,
-    sglang_tokens,
 )
+from simkv.formulas.sglang import sglang_tokens
 from simkv.model import ModelShape
 from tests import shapes
 

@@ -2,7 +2,8 @@
 
 Follows vLLM: utilisation x usable memory is the engine's share; weights, the peak of a profiling
 forward pass and what lives outside the allocator come off it; the rest is the KV pool, cut into
-blocks. All sizes are of one rank unless said otherwise. Constants are stated with their source below.
+blocks (pages, where kinds of layers share the pool). All sizes are of one rank unless said otherwise.
+Constants are stated with their source below.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import re
 from dataclasses import dataclass, replace
 
 from simkv.errors import InfeasibleError, InputError, Problem
-from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes_per_token_per_rank, kv_heads_per_rank
+from simkv.formulas.kv_size import check_tensor_parallel, kv_heads_per_rank
+from simkv.formulas.pages import NULL_PAGES, PageLayout, page_layout, state_pages
 from simkv.hardware import Gpu
 from simkv.model import DTYPE_BITS, ModelShape, normalise_dtype, weight_bytes_per_param
 
@@ -24,7 +26,11 @@ CONTEXT_BYTES_SINGLE = int(0.13 * GIB)
 CONTEXT_BYTES_PARALLEL = int(0.55 * GIB)
 """CUDA context and libraries outside the allocator; more with NCCL.
 Measured on H100 with vLLM 0.11 (llm-d-planner, docs/empirical-vllm-memory-results.md)."""
-NULL_BLOCKS = 1
+MXFP4_ALIGN = 256
+"""Kernels pad the hidden side of mxfp4 experts to a multiple of this: gpt-oss-120b takes 64.38 GiB on an H100
+(vLLM issue 33155), where its 4.25 bits a weight would be 60.7. Marlin (A100, Ada) pads the other side too, by 2 %
+(65.97 GiB, issue 23278); that is left out."""
+NULL_BLOCKS = NULL_PAGES
 """Blocks that vLLM keeps to itself: usable blocks are ``num_gpu_blocks - 1``."""
 
 
@@ -38,16 +44,16 @@ class MemoryBudget:
     """The pool of all ranks together."""
     kv_bytes_per_rank: int
     num_gpu_blocks: int
-    """As the engine counts: one of them is vLLM's null block, and not usable."""
-    block_tokens: int
+    """As the engine counts, in pages of the pool: one of them is vLLM's null block, and not usable."""
     block_bytes: int
-    """Bytes of one block, all layers and ranks."""
+    """Bytes of one of them, all ranks: of all layers, or of one group's where kinds of layers share the pool."""
+    layout: PageLayout
     source: str = "estimated"
 
     @property
     def kv_tokens(self) -> int:
-        """What vLLM logs as GPU KV cache size (uniform models)."""
-        return self.num_gpu_blocks * self.block_tokens
+        """Tokens that the pool holds where nothing but growing layers takes pages; of uniform models vLLM logs it."""
+        return self.num_gpu_blocks // self.layout.pages_per_block * self.layout.block_tokens
 
 
 def kv_budget(
@@ -61,10 +67,13 @@ def kv_budget(
     max_num_seqs: int = 256,
     max_num_batched_tokens: int = 8192,
     max_model_len: int | None = None,
+    hybrid: bool = True,
+    prefix_caching: bool = True,
 ) -> MemoryBudget:
     """Return the memory budget of one replica.
 
-    ``max_model_len`` (if given) must fit the pool, as engines demand at start.
+    ``max_model_len`` (if given) must fit the pool, as engines demand at start. ``hybrid`` as in
+    :func:`simkv.formulas.pages.page_layout`; ``prefix_caching`` decides how many pages a state takes.
 
     Raises :class:`InfeasibleError` saying by how much the model misses and what would make it fit,
     :class:`InputError` for a split or a utilisation that makes no sense.
@@ -76,17 +85,17 @@ def kv_budget(
         )  # fmt: skip
     shape = _Shape(
         model, gpu, tensor_parallel, gpu_memory_utilization, weight_dtype, kv_dtype, block_tokens, max_num_seqs,
-        max_num_batched_tokens, max_model_len or block_tokens,
+        max_num_batched_tokens, max_model_len or block_tokens, hybrid, state_pages(prefix_caching),
     )  # fmt: skip
     budget = shape.budget()
-    if budget.num_gpu_blocks - NULL_BLOCKS < shape.needed_blocks():
+    if budget.num_gpu_blocks - NULL_PAGES < shape.needed_pages(budget.layout):
         raise InfeasibleError(_refusal(shape, budget))
     return budget
 
 
 def override_blocks(budget: MemoryBudget, num_gpu_blocks: int, source: str = "given") -> MemoryBudget:
     """Return the budget with the pool that an engine logged; the estimate stays visible in the lines."""
-    if num_gpu_blocks <= NULL_BLOCKS:
+    if num_gpu_blocks <= NULL_PAGES:
         raise InputError(
             Problem("leaves no usable block", "give the engine's num_gpu_blocks", "", None, "num_gpu_blocks",
                     str(num_gpu_blocks))
@@ -124,8 +133,13 @@ def blocks_from_engine_log(text: str, block_tokens: int) -> int:
 
 
 def native_weight_dtype(model: ModelShape, weight_dtype: str) -> str:
-    """Return the dtype of the linear weights: the checkpoint's own for ``auto``."""
+    """Return the dtype of the linear weights outside experts: the checkpoint's own for ``auto``."""
     return normalise_dtype(model.checkpoint_dtype if weight_dtype == "auto" else weight_dtype)
+
+
+def expert_weight_dtype(model: ModelShape, weight_dtype: str) -> str:
+    """Return the dtype of the routed experts: the checkpoint's own for ``auto``."""
+    return normalise_dtype(model.expert_checkpoint_dtype if weight_dtype == "auto" else weight_dtype)
 
 
 def linear_params_per_rank(model: ModelShape, tensor_parallel: int) -> float:
@@ -146,11 +160,19 @@ def linear_params_per_rank(model: ModelShape, tensor_parallel: int) -> float:
 
 
 def weight_bytes_per_rank(model: ModelShape, tensor_parallel: int = 1, weight_dtype: str = "auto") -> int:
-    """Bytes of one rank's weights; embedding, lm_head and norms stay in the model's own 16 (or 32) bits."""
+    """Bytes of one rank's weights; embedding, lm_head, norms and encoders stay in the model's own 16 (or 32) bits."""
     dtype = native_weight_dtype(model, weight_dtype)
-    linear = linear_params_per_rank(model, tensor_parallel) + model.routed_params / tensor_parallel
+    linear = linear_params_per_rank(model, tensor_parallel) * weight_bytes_per_param(dtype)
+    routed = routed_bytes(model, weight_dtype) / tensor_parallel
     wide = DTYPE_BITS["fp32"] if dtype == "fp32" else DTYPE_BITS[model.dtype]
-    return round(linear * weight_bytes_per_param(dtype) + model.unquantised_params / tensor_parallel * wide / 8)
+    return round(linear + routed + model.unquantised_params / tensor_parallel * wide / 8)
+
+
+def routed_bytes(model: ModelShape, weight_dtype: str = "auto") -> float:
+    """Bytes of all routed experts as kernels hold them, all ranks together."""
+    dtype = expert_weight_dtype(model, weight_dtype)
+    padding = -(-model.hidden // MXFP4_ALIGN) * MXFP4_ALIGN / model.hidden if dtype == "mxfp4" else 1.0
+    return model.routed_params * weight_bytes_per_param(dtype) * padding
 
 
 def activation_bytes(model: ModelShape, tensor_parallel: int, max_num_seqs: int, max_num_batched_tokens: int) -> int:
@@ -168,6 +190,11 @@ def activation_bytes(model: ModelShape, tensor_parallel: int, max_num_seqs: int,
     return int(max(forward, sampler))
 
 
+def context_bytes(tensor_parallel: int) -> int:
+    """What a rank's CUDA context and libraries take outside the allocator."""
+    return CONTEXT_BYTES_SINGLE if tensor_parallel == 1 else CONTEXT_BYTES_PARALLEL
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """The arguments of a budget, so that the remedies can vary one at a time."""
@@ -182,63 +209,75 @@ class _Shape:
     max_num_seqs: int
     max_num_batched_tokens: int
     max_model_len: int
+    hybrid: bool
+    state_pages: int
 
-    def needed_blocks(self) -> int:
-        """Blocks of one sequence at full length."""
-        return -(-self.max_model_len // self.block_tokens)
+    def layout(self) -> PageLayout:
+        """How the pool is cut."""
+        return page_layout(self.model, self.kv_dtype, self.ranks, self.block_tokens, self.hybrid)
 
-    def block_bytes_per_rank(self) -> int:
-        return self.block_tokens * kv_bytes_per_token_per_rank(self.model, self.kv_dtype, self.ranks)
+    def needed_pages(self, layout: PageLayout) -> int:
+        """Pages of one sequence at full length."""
+        return layout.asked_pages(self.max_model_len, self.max_num_batched_tokens, self.state_pages)
+
+    def longest(self, layout: PageLayout, pages: int) -> int:
+        """Tokens of the longest sequence that usable ``pages`` hold, in whole pages where they can be."""
+        return layout.longest(pages, self.max_num_batched_tokens, self.state_pages, self.max_model_len)
 
     def fits(self) -> bool:
         """Say whether one full-length sequence fits."""
-        return self.budget().num_gpu_blocks - NULL_BLOCKS >= self.needed_blocks()
+        budget = self.budget()
+        return budget.num_gpu_blocks - NULL_PAGES >= self.needed_pages(budget.layout)
 
     def budget(self) -> MemoryBudget:
         """Return the budget; a pool below zero shows as a negative number of bytes and no blocks."""
-        check_tensor_parallel(self.model, self.ranks)
+        layout = self.layout()
         lines = self._lines()
         pool = sum(size for name, size, _ in lines if name != "vram")
-        page = self.block_bytes_per_rank()
-        blocks = max(0, pool // page)
-        lines.append(("kv_cache", pool, f"what is left: {blocks} blocks of {page} B"))
-        return MemoryBudget(
-            tuple(lines), blocks * page * self.ranks, blocks * page, blocks, self.block_tokens, page * self.ranks
-        )
+        pages, page = layout.pages(pool), layout.page_bytes
+        unit = "blocks" if len(layout.groups) == 1 else "pages"
+        lines.append(("kv_cache", pool, f"what is left: {pages} {unit} of {page} B"))
+        if len(layout.groups) > 1:
+            lines.append(("kv_pages", pages * page, layout.describe()))
+        return MemoryBudget(tuple(lines), pages * page * self.ranks, pages * page, pages, page * self.ranks, layout)
 
     def _lines(self) -> list[tuple[str, int, str]]:
         usable = self.gpu.usable_bytes
         share = int(usable * self.utilization)
-        dtype = native_weight_dtype(self.model, self.weight_dtype)
         weights = weight_bytes_per_rank(self.model, self.ranks, self.weight_dtype)
         activations = activation_bytes(self.model, self.ranks, self.max_num_seqs, self.max_num_batched_tokens)
-        context = CONTEXT_BYTES_SINGLE if self.ranks == 1 else CONTEXT_BYTES_PARALLEL
+        context = context_bytes(self.ranks)
         billions = self.model.params / 1e9
         return [
             ("vram", usable, f"usable of {self.gpu.name} ({self.gpu.figure('usable_bytes').standing})"),
             ("engine_share", share, f"usable x utilisation {self.utilization:g}"),
-            ("weights", -weights, f"{billions:.1f} B parameters, {dtype}, {self.ranks} rank(s)"),
+            ("weights", -weights, f"{billions:.1f} B parameters, {self._dtypes()}, {self.ranks} rank(s)"),
             ("activations", -activations, f"{self.max_num_batched_tokens} tokens, {self.max_num_seqs} sequences"),
             ("context", -context, "CUDA context and libraries outside the allocator"),
             ("cuda_graphs", 0, "captured after the pool is sized, from the memory outside the engine's share"),
         ]
 
+    def _dtypes(self) -> str:
+        dtype = native_weight_dtype(self.model, self.weight_dtype)
+        experts = expert_weight_dtype(self.model, self.weight_dtype)
+        return dtype if self.model.moe is None or experts == dtype else f"{dtype}, experts {experts}"
+
 
 def _refusal(shape: _Shape, budget: MemoryBudget) -> str:
     """Say by how much the model misses, and what would make it fit."""
-    pool = budget.lines[-1][1]
-    need = (shape.needed_blocks() + NULL_BLOCKS) * shape.block_bytes_per_rank()
+    pool = next(size for name, size, _ in budget.lines if name == "kv_cache")
+    need = (shape.needed_pages(budget.layout) + NULL_PAGES) * budget.layout.page_bytes
     missing = need - pool
     head = (
         f"{shape.model.name} on {shape.ranks} x {shape.gpu.name} misses {missing / GIB:.1f} GiB a GPU: "
         f"{pool / GIB:.1f} GiB left for KV, {need / GIB:.1f} GiB needed for one sequence "
         f"of {shape.max_model_len} tokens"
     )
-    remedies = _remedies(shape, pool)
+    remedies = _remedies(shape, budget)
     return f"{head}; fits with {', or '.join(remedies)}" if remedies else f"{head}; nothing tried makes it fit"
 
 
-def _remedies(shape: _Shape, pool: int) -> list[str]:
+def _remedies(shape: _Shape, budget: MemoryBudget) -> list[str]:
     """One change at a time: more ranks, narrower weights or KV, a shorter sequence, another card."""
     found: list[str] = []
     for ranks in (2, 4, 8, 16):
@@ -246,16 +285,23 @@ def _remedies(shape: _Shape, pool: int) -> list[str]:
             found.append(f"tensor_parallel {ranks}")
             break
     for dtype in ("fp8", "int4"):
-        narrower = DTYPE_BITS[dtype] < DTYPE_BITS[native_weight_dtype(shape.model, shape.weight_dtype)]
-        if narrower and replace(shape, weight_dtype=dtype).fits():
+        if DTYPE_BITS[dtype] < _widest_bits(shape) and replace(shape, weight_dtype=dtype).fits():
             found.append(f"weight_dtype {dtype}")
             break
     if shape.kv_dtype in ("auto", "bf16", "fp16") and replace(shape, kv_dtype="fp8").fits():
         found.append("kv_dtype fp8")
-    blocks = pool // shape.block_bytes_per_rank() - NULL_BLOCKS
-    if 0 < blocks < shape.needed_blocks():
-        found.append(f"max_model_len {blocks * shape.block_tokens}")
+    longest = shape.longest(budget.layout, budget.num_gpu_blocks - NULL_PAGES)
+    if 0 < longest < shape.max_model_len:
+        found.append(f"max_model_len {longest}")
     return found + _bigger_cards(shape)
+
+
+def _widest_bits(shape: _Shape) -> int:
+    """Bits of the weights that a narrower dtype would narrow."""
+    parts = [native_weight_dtype(shape.model, shape.weight_dtype)]
+    if shape.model.moe is not None:
+        parts.append(expert_weight_dtype(shape.model, shape.weight_dtype))
+    return max(DTYPE_BITS[dtype] for dtype in parts)
 
 
 def _splits(model: ModelShape, ranks: int) -> bool:

@@ -27,7 +27,6 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import (
     all_layers_bytes_per_token_per_rank,
     check_tensor_parallel,
-    kv_bytes_per_token_per_rank,
     layer_bytes_per_token,
 )
 from simkv.model import DTYPE_BITS, ModelShape, normalise_dtype
@@ -124,6 +123,23 @@ class PageLayout:
             else:
                 high = middle - 1
         return low
+
+    def describe(self) -> str:
+        """Say what a page is, group by group: "1 x 12 full (16 tokens a page), 1 x 12 sliding (window 128, ...)"."""
+        counted: dict[tuple[GroupKind, int, int], list[int]] = {}
+        for group in self.groups:
+            counted.setdefault((group.kind, group.block_tokens, group.window), []).append(group.layers)
+        parts = []
+        for (kind, tokens, window), layers in counted.items():
+            inside = [f"window {window}"] if window else []
+            inside.append(f"{tokens} tokens a page" if tokens else "one state a page")
+            parts.append(f"{len(layers)} x {max(layers)} {kind} ({', '.join(inside)})")
+        return ", ".join(parts)
+
+
+def state_pages(prefix_caching: bool, speculative_tokens: int = 0) -> int:
+    """Pages that one group of states takes of a sequence: with prefix caching also the state before the last block."""
+    return 1 + prefix_caching + speculative_tokens
 
 
 def page_layout(
@@ -225,18 +241,6 @@ def pages_of_printed(
         else:
             high = middle
     return low
-
-
-def sglang_tokens(
-    model: ModelShape, kv_bytes_per_rank: int, kv_dtype: str = "auto", tensor_parallel: int = 1, page_tokens: int = 1
-) -> int:
-    """Return SGLang's ``max_total_num_tokens`` for K and V pools of ``kv_bytes_per_rank`` together.
-
-    States have a pool of their own; the log prints both in GB and means GiB. Source: SGLang
-    srt/model_executor/model_runner_kv_cache_mixin.py.
-    """
-    tokens = kv_bytes_per_rank // kv_bytes_per_token_per_rank(model, kv_dtype, tensor_parallel)
-    return tokens // page_tokens * page_tokens
 
 
 def _attention_kinds(

@@ -38,6 +38,8 @@ class ModelShape:
     learned_positions: int = 0
     extra_params: int = 0
     """Linear weights of other kinds that every token passes (cross-attention, indexers)."""
+    encoder_params: int = 0
+    """Weights of encoders of images and sound: held, though no token of text passes them."""
     encoder_bytes_per_token: int = 0
     """Of cross-attention, kept once of each *encoder* token at 16 bits."""
     aliases: tuple[str, ...] = ()
@@ -141,8 +143,8 @@ class ModelShape:
 
     @property
     def unquantised_params(self) -> int:
-        """Weights that stay 16-bit in quantised checkpoints: embedding, lm_head, norms."""
-        return self.embedding_params * (1 if self.tie_embeddings else 2) + self.other_params
+        """Weights that stay 16-bit in quantised checkpoints: embedding, lm_head, norms, encoders."""
+        return self.embedding_params * (1 if self.tie_embeddings else 2) + self.other_params + self.encoder_params
 
     @property
     def routed_params(self) -> int:
@@ -156,7 +158,8 @@ class ModelShape:
 
     @property
     def params_active(self) -> int:
-        """Weights that serve one token; equals ``params`` without experts."""
+        """Weights that serve one token of text; equals ``params`` without experts and encoders."""
+        served = self.params - self.encoder_params
         if self.moe is None:
-            return self.params
-        return self.params - self.moe_layers * (self.moe.experts - self.moe.top_k) * self.expert_params
+            return served
+        return served - self.moe_layers * (self.moe.experts - self.moe.top_k) * self.expert_params
