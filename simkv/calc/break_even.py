@@ -1,0 +1,178 @@
+"""Load a cached span, or compute it again? (formulas/breakeven)
+
+What it takes is a span, what computes it and what loads it; who is better depends on the objective. *Latency*:
+one request on an idle machine. *Throughput*: GPU seconds saved against link seconds spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simkv.calc.answer import Answer, Line, shown
+from simkv.calc.machine import ssd_read_bytes_per_s
+from simkv.errors import InputError, Problem
+from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
+from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, kv_dtype_or_default, vector_bytes
+from simkv.formulas.memory import native_weight_dtype
+from simkv.formulas.step import step_cost
+from simkv.hardware import Gpu
+from simkv.model import ModelShape
+
+_TITLES: dict[str, str] = {
+    "latency": "Load or recompute? Objective: latency of one request on an idle machine",
+    "throughput": "Load or recompute? Objective: throughput (GPU seconds saved against link seconds spent)",
+}
+_FORMULAS: dict[str, str] = {
+    "latency": "load wins where bandwidth > KV of the span / time to prefill it = alpha x prefill tokens/s",
+    "throughput": "load wins where price x KV of the span / bandwidth < time to prefill it,\n"
+    "price: what a second of the link is worth, relative to a second of the GPU",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What computes a span, and over what it would be loaded."""
+
+    model: ModelShape
+    gpu: Gpu
+    tensor_parallel: int = 1
+    weight_dtype: str = "auto"
+    kv_dtype: str = "auto"
+    flops_efficiency: float | None = None
+    """Share of the peak that prefill achieves; None: the step model's terms."""
+    link_bytes_per_s: float | None = None
+    """Of one GPU; None: the catalogue's."""
+    ssd_bytes_per_s: float | None = None
+    """Of the host; None: what scenarios assume."""
+
+    @property
+    def flops_per_s(self) -> float:
+        """Achieved FLOP/s of all ranks."""
+        dtype = native_weight_dtype(self.model, self.weight_dtype)
+        peak = self.gpu.dense_flops_per_s("fp8" if dtype == "fp8" and self.gpu.has_dense_rate("fp8") else "fp16")
+        share = self.gpu.value("flops_efficiency") if self.flops_efficiency is None else self.flops_efficiency
+        return peak * share * self.tensor_parallel
+
+    def prefill_s(self, span_tokens: int) -> float:
+        """Time to compute the span alone, in one step."""
+        if self.flops_efficiency is not None:
+            return prefill_flops(self.model, span_tokens) / self.flops_per_s
+        cost = step_cost(self.model, self.gpu, self.tensor_parallel, self.weight_dtype, self.kv_dtype)
+        return cost.mixed(0, 0, [(span_tokens, 0)], 1)
+
+    def span_bytes(self, span_tokens: int) -> int:
+        """KV of the span, all ranks."""
+        return kv_bytes(self.model, span_tokens, self.kv_dtype, self.tensor_parallel)
+
+    def eq2_bytes_per_s(self, span_tokens: int) -> float | None:
+        """Mooncake's bound; None for shapes that it has no letters for (MLA, windows, states)."""
+        main = self.model.attention[0]
+        if len(self.model.attention) > 1 or main.mla is not None or not self.model.uniform:
+            return None
+        element_bytes = vector_bytes(main.head_dim, self.kv_dtype) / main.head_dim
+        gqa = main.heads / main.kv_heads
+        return mooncake_bytes_per_s(self.model.hidden, gqa, span_tokens, self.flops_per_s, element_bytes)
+
+    def ways(self) -> dict[str, tuple[float, str]]:
+        """Bandwidth of each way up and what it is: over the link; from SSD to DRAM first, and then over the link."""
+        link, link_is = self.link_bytes_per_s, "as given"
+        if link is None:
+            link, link_is = self.gpu.link_h2d_bytes_per_s, self.gpu.figure("h2d_bytes_per_s").standing
+        ssd, ssd_is = self.ssd_bytes_per_s, "as given"
+        if ssd is None:
+            ssd, ssd_is = ssd_read_bytes_per_s(), "assumed"
+        link *= self.tensor_parallel
+        first = f"SSD to DRAM at {shown(ssd, 'rate')} first, {ssd_is}"
+        return {"dram": (link, f"the link, {link_is}"), "ssd": (1 / (1 / link + 1 / ssd), first)}
+
+
+def of_span(machine: Machine, span_tokens: int, objective: str = "latency", link_price: float | None = None) -> Answer:
+    """Return the bandwidth above which loading the span is better, and whether the machine's own ways are.
+
+    ``link_price`` (throughput; None: 1): what a second of the link is worth relative to a second of the GPU.
+    Raises InputError for an objective or a dtype that isn't one, or a split that the heads don't allow.
+    """
+    _check(machine, objective, link_price)
+    size, prefill_s = machine.span_bytes(span_tokens), machine.prefill_s(span_tokens)
+    price = 1.0 if link_price is None else link_price
+    needed = price * size / prefill_s
+    eq2 = machine.eq2_bytes_per_s(span_tokens)
+    steps = [
+        Line("span_bytes", size, "KV of the span", "size", f"{size / span_tokens:,.0f} B a token"),
+        Line("flops_per_s", machine.flops_per_s, "achieved, linear layers", "flops", _efficiency(machine)),
+        Line("prefill_s", prefill_s, "time to prefill it", "time", _source(machine)),
+        Line("prefill_tokens_per_s", span_tokens / prefill_s, "prefill tokens/s", "number"),
+    ]
+    ways, lines = _ways(machine, size, prefill_s, price)
+    result = [
+        Line("break_even_bytes_per_s", needed, "load wins above", "rate"),
+        Line("eq2_bytes_per_s", eq2, "Mooncake FAST'25, Eq. 2", "rate", _eq2_note(eq2)),
+        *lines,
+    ]
+    return Answer(
+        _TITLES[objective], _FORMULAS[objective], _inputs(machine, span_tokens, objective, price), steps, result,
+        {"objective": objective, "span_tokens": span_tokens, "ways": ways}, warnings=_too_long(machine, span_tokens),
+    )  # fmt: skip
+
+
+def _check(machine: Machine, objective: str, link_price: float | None) -> None:
+    if objective not in _TITLES:
+        raise InputError(
+            Problem("no such objective", f"one of {', '.join(_TITLES)}", path="objective", value=objective)
+        )
+    if objective == "latency" and link_price is not None:
+        mend = "write --objective throughput, or leave it out"
+        raise InputError(Problem("does nothing with the objective latency", mend, path="link_price"))
+    check_tensor_parallel(machine.model, machine.tensor_parallel)
+
+
+def _inputs(machine: Machine, span_tokens: int, objective: str, link_price: float) -> list[Line]:
+    ranks, dtype = machine.tensor_parallel, native_weight_dtype(machine.model, machine.weight_dtype)
+    inputs = [
+        Line("model", machine.model.name, "model", "text", f"{dtype} weights"),
+        Line("hardware", machine.gpu.name, "hardware", "text", f"{ranks} GPU{'s' * (ranks > 1)}"),
+        Line("span_tokens", span_tokens, "span", "tokens"),
+        Line("kv_dtype", kv_dtype_or_default(machine.kv_dtype), "KV dtype", "text"),
+    ]
+    if objective == "throughput":
+        inputs.append(Line("link_price", link_price, "price of a link second", "number", "of a GPU second"))
+    return inputs
+
+
+def _ways(machine: Machine, size: int, prefill_s: float, price: float) -> tuple[list[dict[str, object]], list[Line]]:
+    """Return what each way up gives, as rows and as lines."""
+    rows: list[dict[str, object]] = []
+    lines = []
+    times = "" if price == 1 else f" x {price:g}"
+    for name, (rate, how) in machine.ways().items():
+        load_s = size / rate
+        gain_s = throughput_gain_s(size, rate, prefill_s, price)
+        better = "load" if gain_s > 0 else "recompute"
+        rows.append({"from": name, "bytes_per_s": rate, "load_s": load_s, "gain_s": gain_s, "better": better})
+        note = f"{better}: {shown(load_s, 'time')}{times} against {shown(prefill_s, 'time')} ({how})"
+        lines.append(Line("", rate, f"from {name.upper()}", "rate", note))
+    return rows, lines
+
+
+def _efficiency(machine: Machine) -> str:
+    share = machine.gpu.value("flops_efficiency") if machine.flops_efficiency is None else machine.flops_efficiency
+    return f"{100 * share:.3g} % of the peak"
+
+
+def _source(machine: Machine) -> str:
+    if machine.flops_efficiency is not None:
+        return "FLOPs of linear layers and causal attention at that rate"
+    return "the step model: overhead, linear layers, attention"
+
+
+def _eq2_note(eq2: float | None) -> str:
+    if eq2 is None:
+        return "has no letters for this shape (MLA, windows or states)"
+    return "counts every token against the whole span, and one shape of MLP"
+
+
+def _too_long(machine: Machine, span_tokens: int) -> list[str]:
+    longest = machine.model.max_position_embeddings
+    if span_tokens <= longest:
+        return []
+    return [f"{span_tokens:,} tokens are more than {machine.model.name}'s longest, {longest:,}"]
