@@ -31,7 +31,7 @@ class AzureReader:
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order, each private, their times counted from the first row."""
-        table, contents, clock = Table(path, report), Contents(report), CivilClock()
+        table, contents, clock = Table(path, report, (TIME, PROMPT, OUTPUT)), Contents(report), CivilClock()
         report.time_key, report.clock = TIME, True
         when, context, generated = (table.column(name) for name in (TIME, PROMPT, OUTPUT))
         for line, row in table.rows():

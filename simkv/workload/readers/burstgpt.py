@@ -34,7 +34,7 @@ class BurstGptReader:
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order; those of 0 tokens are dropped and noted."""
-        table, contents = Table(path, report), Contents(report)
+        table, contents = Table(path, report, (*TIMES, SESSION, PROMPT, OUTPUT)), Contents(report)
         when, asked, answered = table.column(*TIMES), table.column(PROMPT), table.column(OUTPUT)
         session_of = table.column(SESSION) if SESSION in table.names else None
         report.time_key = table.names[when]

@@ -29,10 +29,11 @@ _SURE_DIGITS = 9
 class Table:
     """One CSV file while it is read: its header at once, then its rows."""
 
-    def __init__(self, path: Path, report: ReadReport) -> None:
-        """Read the header; raises InputError where there is none."""
+    def __init__(self, path: Path, report: ReadReport, wanted: Sequence[str] = ()) -> None:
+        """Read the header; ``wanted`` are the format's own columns. Raises InputError where there is no header."""
         self._path = path
         self._report = report
+        self._wanted = wanted
         self._lines: Lines = enumerate(lines(path), 1)
         self._header_line, self.names = self._header()
 
@@ -177,7 +178,8 @@ class Table:
             for mark, label in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
                 if mark in self.names[0]:
                     return f"its columns are separated by {label}: write commas"
-        return mend_missing(name, self.names, setting)
+            return f"the first line has no comma: is this CSV? It begins {excerpt(self.names[0], 40)!r}"
+        return mend_missing(name, self.names, self._wanted, setting)
 
 
 class _Feed:
@@ -196,9 +198,12 @@ class _Feed:
         return self._table._text(self.number, line)
 
 
-def mend_missing(name: str, names: Sequence[str], setting: str) -> str:
-    """Return what to do about a column that isn't among ``names``; ``setting`` would name another for it."""
-    near = get_close_matches(name, names, 1, 0.6)
+def mend_missing(name: str, names: Sequence[str], wanted: Sequence[str], setting: str) -> str:
+    """Return what to do about a column that isn't among ``names``; ``setting`` would name another for it.
+
+    Those of ``wanted`` are what they say and can't be meant.
+    """
+    near = get_close_matches(name, [other for other in names if other not in wanted], 1, 0.6)
     if near:
         return f"rename {near[0]!r}" + (f", or write {setting}: {near[0]}" if setting else "")
     shown = excerpt(", ".join(names[:8]) + (", ..." if len(names) > 8 else ""), 200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -19,11 +19,12 @@ LOOKED_AT = 16
 class JsonTable:
     """One file of JSON Lines while it is read."""
 
-    def __init__(self, path: Path, report: ReadReport) -> None:
-        """Look at the first lines; raises InputError where they can't be read."""
+    def __init__(self, path: Path, report: ReadReport, wanted: Sequence[str]) -> None:
+        """Look at the first lines; ``wanted`` are the format's own keys. Raises InputError for an unreadable file."""
         self._path = path
         self._report = report
-        self._fields = Fields(path)
+        self._wanted = wanted
+        self._fields = Fields(path, wanted)
         first = first_objects(list(islice(lines(path), LOOKED_AT)))
         self.names: list[str] = list(dict.fromkeys(key for row in first for key in row))
 
@@ -35,7 +36,8 @@ class JsonTable:
         found = [name for name in names if name in self.names]
         if found or not self.names:
             return found[0] if found else names[0]
-        what, mend = f"is missing from the first {LOOKED_AT} rows", mend_missing(names[0], self.names, setting)
+        what = f"is missing from the first {LOOKED_AT} rows"
+        mend = mend_missing(names[0], self.names, self._wanted, setting)
         raise InputError(Problem(what, mend, file=str(self._path), line=1, path=names[0]))
 
     def rows(self) -> Iterator[tuple[int, Row]]:

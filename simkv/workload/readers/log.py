@@ -92,11 +92,14 @@ class LogReader:
 
     def has_classes(self, path: Path) -> bool:
         """Return whether rows name their class."""
-        return self._optional(_table(path, ReadReport()), "class") is not None
+        table = self._table(path, ReadReport())
+        for role in REQUIRED:
+            self._required(table, role)
+        return self._optional(table, "class") is not None
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order; rows that can't be served are dropped and noted."""
-        table, contents = _table(path, report), Contents(report)
+        table, contents = self._table(path, report), Contents(report)
         when, asked, answered = (self._required(table, role) for role in REQUIRED)
         session_of, class_of = self._optional(table, "session"), self._optional(table, "class")
         heads = _Heads(
@@ -120,6 +123,11 @@ class LogReader:
                 request.cls = classes.of(row, line)
             yield request
 
+    def _table(self, path: Path, report: ReadReport) -> LogTable:
+        wanted = [self._name(role) for role in ROLES]
+        json = head(path).lstrip().startswith((b"{", b"["))
+        return JsonTable(path, report, wanted) if json else Table(path, report, wanted)
+
     def _name(self, role: str) -> str:
         return self._columns.get(role, role)
 
@@ -135,7 +143,11 @@ class LogReader:
     ) -> Callable[[Any, int], float]:
         """Return what reads an arrival in seconds, looking at the first row where no unit was given."""
         first = table.cell(row, column)
-        unit = self._unit or ("datetime" if isinstance(first, str) and looks_civil(first.strip()) else "s")
+        civil = isinstance(first, str) and looks_civil(first.strip())
+        unit = self._unit or ("datetime" if civil else "s")
+        if civil and unit != "datetime":
+            mend = "leave workload.arrival_unit out, or write datetime"
+            raise table.bad(line, column, first, f"is a date, not a number of {unit}", mend)
         if unit == "datetime":
             report.clock = True
             return _civil(table, column)
@@ -144,11 +156,6 @@ class LogReader:
             raise table.bad(line, column, first, what, "give workload.arrival_unit: ms, us or ns")
         per_s = UNITS[unit]
         return lambda row, line: table.time(row, column, line) / per_s
-
-
-def _table(path: Path, report: ReadReport) -> LogTable:
-    start = head(path).lstrip()
-    return JsonTable(path, report) if start.startswith((b"{", b"[")) else Table(path, report)
 
 
 def _civil(table: LogTable, column: Any) -> Callable[[Any, int], float]:
