@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,8 +34,6 @@ def inspect_(
     as_json: JsonOption = False,
 ) -> None:
     """Print what a trace is like: lengths, arrivals, reuse, and what is odd about it."""
-    from itertools import islice
-
     from simkv.workload.inspect import inspect_requests
     from simkv.workload.readers import ReadReport, open_trace
 
@@ -81,6 +80,69 @@ def convert(
     typer.echo(f"wrote {target}: {count:,} requests from a trace of format {report.format}")
     for sentence in report.sentences():
         typer.echo(f"  {sentence}")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A public trace, see --list.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the traces that have a name.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Put it there instead of into the cache.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Fetch this file instead of one by name.")] = None,
+    sha256: Annotated[str | None, typer.Option(metavar="HASH", help="What the file at --url must be.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Download a public trace, check that it is the right file, and print where it is."""
+    from simkv.cli import fetching
+
+    if list_:
+        typer.echo(fetching.listing(as_json))
+        return
+    wanted = fetching.wanted(name, url, sha256)
+    path = fetching.download(wanted, out)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"file": str(path), "url": wanted.url, "sha256": wanted.sha256}))
+    else:
+        typer.echo(str(path))
+
+
+@app.command()
+def fit(
+    file: FileArgument,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")] = Path("workload.json"),
+    format_: FormatOption = None,
+    limit: LimitOption = None,
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=1, max=1_000_000, help="Hold at most N requests, a sample.")
+    ] = 20_000,
+    seed: Annotated[int, typer.Option(help="Of the sample, and of the comparison.", min=0)] = 0,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a workload to a trace, and show how well requests drawn from it agree with the trace."""
+    from simkv.workload import fitted, writer
+    from simkv.workload.fitted.goodness import compare
+    from simkv.workload.inspect import Inspection
+    from simkv.workload.readers import ReadReport, open_trace
+
+    source = open_trace(file, format_)
+    report = ReadReport(source.reader.name)
+    trace = Inspection(report)
+    with writer.new_file(out, force=force) as target:
+        with _told(source, report) as tick:
+            requests = islice(source.reader.read(file, report), limit)
+            model = fitted.fit(trace.watch(requests), report, rows=rows, seed=seed, tick=tick)
+        fitted.save(model, target)
+    comparison = compare(model, trace, seed)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"file": str(out), "rows": len(model.requests.prompt_tokens), **comparison}, indent=2))
+    else:
+        from simkv.cli.fitting import render
+
+        typer.echo(render(model, comparison, out))
 
 
 def _stem(file: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,12 @@ class Inspection:
         if request.session >= 0:
             self._turns[request.session] += 1
         self._add_content(request)
+
+    def watch(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Yield ``requests`` as they are and count them on the way."""
+        for request in requests:
+            self.add(request)
+            yield request
 
     def _add_content(self, request: Request) -> None:
         shareable = shareable_tokens(request)

@@ -37,25 +37,24 @@ def fit(
     seed: int = 0,
     tick: Tick = lambda _: None,
 ) -> FittedModel:
-    """Return the fit of ``requests``, which come in order of arrival and fill ``report``.
+    """Return the fit of ``requests``, which come in file order and fill ``report``.
 
     Of more than ``rows`` requests a uniform sample is held, the same for the same ``seed``. Raises
-    InputError where there are too few requests, or all arrive at once.
+    InputError where all arrive at once.
     """
-    sample, batches, reuse = _Sample(rows, seed), _Batches(), ReuseDistances()
+    sample, reuse, every_s = _Sample(rows, seed), ReuseDistances(), array("d")
     for number, request in enumerate(requests, 1):
-        shared, distance = reuse.add(request)
-        sample.add((request.prompt_tokens, request.output_tokens, shared, distance))
-        batches.add(request.arrival_s)
+        sample.add((request.prompt_tokens, request.output_tokens, *reuse.add(request)))
+        every_s.append(request.arrival_s)
         if number % _TICK_EVERY == 0:
             tick(number)
-    times_s = np.array(batches.times_s, dtype=np.float64)
+    times_s, sizes = np.unique(np.array(every_s, dtype=np.float64), return_counts=True)
     if len(times_s) < 2:
-        what = f"has {sample.count:,} requests at {len(times_s)} time: there are no gaps to fit"
+        what = f"{sample.count:,} requests at {len(times_s)} time have no gaps to fit"
         raise InputError(Problem(what, "fit a longer trace"))
     origin = Origin(report.format, sample.count, float(times_s[-1] - times_s[0]), report.block_tokens)
     columns = [list(column) for column in zip(*sample.rows, strict=True)]
-    return FittedModel(origin, fit_arrivals(times_s, batches.sizes()), FittedRequests(*columns))
+    return FittedModel(origin, fit_arrivals(times_s, sizes), FittedRequests(*columns))
 
 
 def fit_arrivals(times_s: NDArray[np.float64], sizes: NDArray[np.int64]) -> FittedArrivals:
@@ -75,26 +74,6 @@ def fit_arrivals(times_s: NDArray[np.float64], sizes: NDArray[np.int64]) -> Fitt
 
 def _cv(gaps: NDArray[np.float64]) -> float:
     return min(MAX_CV, float(gaps.std() / gaps.mean()))
-
-
-class _Batches:
-    """The distinct times of arrivals, and how many requests came at each."""
-
-    def __init__(self) -> None:
-        self.times_s = array("d")
-        self._sizes = array("q")
-
-    def add(self, arrival_s: float) -> None:
-        """Count an arrival, which is not before the former."""
-        if self.times_s and arrival_s == self.times_s[-1]:
-            self._sizes[-1] += 1
-        else:
-            self.times_s.append(arrival_s)
-            self._sizes.append(1)
-
-    def sizes(self) -> NDArray[np.int64]:
-        """Return the sizes of all batches."""
-        return np.array(self._sizes, dtype=np.int64)
 
 
 class _Sample:

@@ -11,16 +11,17 @@ from simkv.workload.readers.report import ReadReport
 from simkv.workload.single import Limits
 from simkv.workload.streams import Streams
 
-MOST_DRAWN = 20_000
+FEWEST_DRAWN, MOST_DRAWN = 10_000, 20_000
 
 
 def compare(model: FittedModel, trace: Inspection, seed: int) -> dict[str, Any]:
-    """Return the figures of ``trace`` and of requests drawn from ``model``, as many (up to a bound).
+    """Return the figures of ``trace`` and of requests drawn from ``model``.
 
+    They are as many within bounds: enough that chance says little of how well the fit describes the trace.
     ``ks`` is the Kolmogorov-Smirnov distance of the lengths: the largest difference between the
     two cumulative distributions.
     """
-    count = min(MOST_DRAWN, model.origin.requests)
+    count = min(max(model.origin.requests, FEWEST_DRAWN), MOST_DRAWN)
     source = FittedSource(model, Limits(count, None), 1.0, Streams(seed))
     report = ReadReport("fitted", block_tokens=model.origin.block_tokens)
     drawn = inspect_requests(source.arrivals(), report)
