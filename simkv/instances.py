@@ -34,14 +34,16 @@ class Drive:
         return int(self.figures["capacity_bytes"].value)
 
     @property
-    def endurance_bytes(self) -> float | None:
+    def endurance(self) -> Figure | None:
         """Bytes that may be written over its life: as stated, else a day's writes times the warranty; None: unknown."""
         if "endurance_bytes" in self.figures:
-            return self.figures["endurance_bytes"].value
+            return self.figures["endurance_bytes"]
         if "drive_writes_per_day" not in self.figures or "endurance_years" not in self.figures:
             return None
-        days = self.figures["endurance_years"].value * DAYS_A_YEAR
-        return self.figures["drive_writes_per_day"].value * days * self.capacity_bytes
+        daily, years = self.figures["drive_writes_per_day"], self.figures["endurance_years"]
+        lifetime = daily.value * DAYS_A_YEAR * years.value * self.capacity_bytes
+        source = f"{daily.value:g} drive writes a day over {years.value:g} years; {daily.source}"
+        return Figure(lifetime, "B", source, daily.standing)
 
 
 @dataclass(frozen=True, slots=True)

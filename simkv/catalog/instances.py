@@ -64,7 +64,7 @@ def _instance(key: str) -> Instance:
         gpu=entry["gpu"],
         gpu_link=entry["gpu_link"],
         topology=_topology(entry["topology"], sources),
-        figures=MappingProxyType({**derived, **given}),
+        figures=MappingProxyType({**given, **{name: figure for name, figure in derived.items() if name not in given}}),
         memory=memory,
         drive=drive,
         price=_price(entry.get("price"), given),
@@ -118,6 +118,8 @@ def _of_drives(name: str, given: Mapping[str, Figure]) -> Iterator[tuple[str, Fi
     for figure, of_one in _OF_DRIVES.items():
         if of_one in drive.figures:
             yield figure, _times(count, drive.figures[of_one], name)
+    if drive.endurance is not None:
+        yield "ssd_endurance_bytes", _times(count, drive.endurance, name)
 
 
 def _times(count: Figure, one: Figure, what: str) -> Figure:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List models, hardware, engines and scenarios.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List what scenarios can name.")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -24,9 +24,25 @@ def models(as_json: JsonOption = False) -> None:
 @app.command()
 def hardware(as_json: JsonOption = False) -> None:
     """List the accelerators."""
-    from simkv.cli.listing import hardware_rows
+    from simkv.cli.machines import hardware_rows
 
     _print(hardware_rows(), as_json)
+
+
+@app.command()
+def instances(as_json: JsonOption = False) -> None:
+    """List the machines that one can rent or buy whole."""
+    from simkv.cli.machines import instance_rows
+
+    _print(instance_rows(), as_json)
+
+
+@app.command()
+def storage(as_json: JsonOption = False) -> None:
+    """List the drives, memory and links."""
+    from simkv.cli.machines import storage_rows
+
+    _print(storage_rows(), as_json)
 
 
 @app.command()
@@ -47,15 +63,20 @@ def scenarios(as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A model, accelerator or engine.")], as_json: JsonOption = False
+    name: Annotated[str, typer.Argument(help="A model, accelerator, instance, drive, memory, link or engine.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Show everything that is known of one entry, with its sources."""
+    from shutil import get_terminal_size
+
+    from simkv.cli.facts import readable
     from simkv.cli.listing import describe
 
-    _print(describe(name), as_json)
+    rows = describe(name)
+    _print(rows if as_json else readable(rows), as_json, get_terminal_size((120, 40)).columns)
 
 
-def _print(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+def _print(rows: Sequence[dict[str, Any]], as_json: bool, width: int | None = None) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
@@ -63,6 +84,6 @@ def _print(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     from simkv.cli.table import table
 
     head = list(rows[0]) if rows else []
-    numbers = [k for k, key in enumerate(head) if rows and isinstance(rows[0][key], int | float)]
+    numbers = [k for k, key in enumerate(head) if any(isinstance(row[key], int | float) for row in rows)]
     titles = [key.removesuffix("_bytes").removesuffix("_bytes_per_s").replace("_", " ") for key in head]
-    typer.echo(table(titles, [[cell(key, row[key]) for key in head] for row in rows], numbers))
+    typer.echo(table(titles, [[cell(key, row[key]) for key in head] for row in rows], numbers, width))

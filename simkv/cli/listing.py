@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from simkv import catalog, units
+from simkv.catalog.storage import KINDS
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token
-from simkv.hardware import Gpu
 from simkv.model import ModelShape
 from simkv.scenario import presets
 
@@ -20,11 +20,6 @@ Rows = list[dict[str, Any]]
 def model_rows() -> Rows:
     """Return one row a model."""
     return [_model_row(catalog.load_model(name)) for name in catalog.list_models()]
-
-
-def hardware_rows() -> Rows:
-    """Return one row an accelerator."""
-    return [_gpu_row(catalog.load_hardware(name)) for name in catalog.list_hardware()]
 
 
 def engine_rows() -> Rows:
@@ -49,17 +44,23 @@ def scenario_rows() -> Rows:
 
 
 def describe(name: str) -> Rows:
-    """Return what is known of one model, accelerator or engine; raises InputError for an unknown name."""
-    with suppress(InputError):
-        return _model_facts(catalog.load_model(name))
-    with suppress(InputError):
-        return _gpu_facts(catalog.load_hardware(name))
+    """Return what is known of one entry of whatever kind; raises InputError for an unknown name."""
+    from simkv.cli.facts import FINDERS
+
+    for find, facts in FINDERS:
+        with suppress(InputError):
+            return facts(find(name))
     if name in presets.NAMES:
         return _engine_facts(presets.load(name))
     from simkv.scenario.problems import nearest
 
-    known = [*catalog.list_models(), *catalog.list_hardware(), *presets.NAMES]
-    raise InputError(Problem(f"{units.shown(name)} is in no catalogue", nearest(name, known)))
+    raise InputError(Problem(f"{units.shown(name)} is in no catalogue", nearest(name, _all_names())))
+
+
+def _all_names() -> list[str]:
+    components = [name for kind in KINDS for name in catalog.list_components(kind)]
+    machines = [*catalog.list_hardware(), *catalog.list_instances(), *catalog.list_drives(), *components]
+    return [*catalog.list_models(), *machines, *presets.NAMES]
 
 
 def _model_row(model: ModelShape) -> dict[str, Any]:
@@ -72,37 +73,6 @@ def _model_row(model: ModelShape) -> dict[str, Any]:
         "max_tokens": model.max_position_embeddings,
         "dtype": model.checkpoint_dtype,
     }
-
-
-def _gpu_row(gpu: Gpu) -> dict[str, Any]:
-    def known(name: str) -> float | None:
-        return gpu.value(name) if name in gpu.figures else None
-
-    return {
-        "name": gpu.name,
-        "vram_bytes": known("vram_bytes"),
-        "hbm_bytes_per_s": known("hbm_bytes_per_s"),
-        "flops_fp16_per_s": known("flops_fp16_per_s"),
-        "flops_fp8_per_s": known("flops_fp8_per_s"),
-        "h2d_bytes_per_s": known("h2d_bytes_per_s"),
-        "d2h_bytes_per_s": known("d2h_bytes_per_s"),
-    }
-
-
-def _model_facts(model: ModelShape) -> Rows:
-    from dataclasses import asdict
-
-    facts = {**asdict(model), "parameters": model.params, "kv_bytes_per_token": kv_bytes_per_token(model)}
-    return [{"key": key, "value": value} for key, value in facts.items() if value not in (None, "", ())]
-
-
-def _gpu_facts(gpu: Gpu) -> Rows:
-    figures = [
-        {"figure": name, "value": f.value, "unit": f.unit, "standing": f.standing, "source": f.source}
-        for name, f in gpu.figures.items()
-    ]
-    note = {"figure": "note", "value": gpu.note, "unit": "", "standing": "", "source": ""}
-    return [*figures, note] if gpu.note else figures
 
 
 def _engine_facts(preset: presets.Preset) -> Rows:
@@ -143,10 +113,13 @@ def cell(key: str, value: Any) -> str:
 
 
 _SHOWN: dict[str, Callable[[Any], str]] = {
-    "vram_bytes": lambda v: units.short(v, "size"),
+    **dict.fromkeys(("capacity_bytes", "ssd_bytes", "endurance_bytes"), lambda v: f"{v / 1e12:,.5g} TB"),
+    "_bytes": lambda v: units.short(v, "size"),
     "kv_bytes_per_token": lambda v: units.short(v, "size"),
     "bytes_per_s": lambda v: units.short(v, "rate"),
     "_per_s": lambda v: f"{v / 1e12:.0f} TFLOP/s",
     "parameters": lambda v: f"{v / 1e9:.1f} B",
+    "iops": lambda v: f"{v / 1e3:,.0f} k",
+    "_hour": lambda v: f"{v:.2f}",
     "max_tokens": lambda v: f"{v:,}",
 }

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 _WIDEST = 60
+_NARROWEST = 30
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Return ``rows`` under ``head`` as lines of text; columns in ``right`` end at the same place."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int | None = None
+) -> str:
+    """Return ``rows`` under ``head`` as lines of text; columns in ``right`` end at the same place.
+
+    The last column is as wide as its longest cell, or breaks its lines so that the table is ``width`` wide.
+    """
     cut = [[_cut(cell) for cell in row[:-1]] + [row[-1]] for row in rows]
+    if width is not None:
+        cut = [line for row in cut for line in _broken(row, max(_NARROWEST, width - _before_last(head, cut)))]
     widths = [max([len(title), *(len(row[k]) for row in cut)]) for k, title in enumerate(head)]
     lines = [
         _line(head, widths, right),
         _line(["-" * width if title else "" for title, width in zip(head, widths, strict=True)], widths, right),
     ]
     return "\n".join([*lines, *(_line(row, widths, right) for row in cut)])
+
+
+def _before_last(head: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return where the last column starts."""
+    return sum(max([len(title), *(len(row[k]) for row in rows)]) + 2 for k, title in enumerate(head[:-1]))
+
+
+def _broken(row: Sequence[str], room: int) -> Iterator[list[str]]:
+    """Yield ``row`` with its last cell broken over as many lines as it takes."""
+    first, *others = wrap(row[-1], room, break_long_words=False, break_on_hyphens=False) or [""]
+    yield [*row[:-1], first]
+    for more in others:
+        yield [*("" for _ in row[:-1]), more]
 
 
 def _cut(cell: str) -> str:
