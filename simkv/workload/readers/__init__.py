@@ -1,7 +1,7 @@
 """Trace readers, one file a format; ``open_trace`` is the way in.
 
-Read ``base.py`` (the interface) first, then ``mooncake.py`` for an example; ``jsonl.py`` and
-``files.py`` hold what formats share; ``registry.py`` lists the formats.
+Read ``base.py`` (the interface) first, then ``azure.py`` and ``mooncake.py`` for examples; ``csvrows.py``,
+``jsonl.py`` and ``files.py`` hold what formats share; ``registry.py`` lists the formats.
 """
 
 from simkv.workload.readers.base import TraceReader
