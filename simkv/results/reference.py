@@ -46,6 +46,7 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `few_requests` | Latencies are of fewer than 100 requests: the high percentiles rest on a handful |
 | `warm_up_too_long` | The warm-up given outlasts the arrivals, and was not applied |
 | `not_realisable` | The scenario asks for what the engine can't do |
+| `idle_gpus` | An instance is rented whole, and some of its GPUs do nothing |
 | `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
 | `budget_disagrees` | The engine's own KV pool is used, although the model doesn't fit by the estimate |
 | `trace_rows` | Rows of the trace were left out, moved or mended: how many, why, and where first |
