@@ -23,9 +23,11 @@ DTYPE_ALIASES: dict[str, str] = {
     "gptq": "int4",
 }
 
-_SCALE_BITS: dict[str, float] = {"int4": (16 + 4) / 128, "mxfp4": 8 / 32, "nvfp4": 8 / 16}
-"""Bits of scale (and zero point) a weight: AWQ's and GPTQ's 16 + 4 a group of 128; one 8-bit scale for 32
-(OCP Microscaling) or 16 (NVFP4) numbers."""
+_SCALE_BITS: dict[str, float] = {"int4": 16 + 4, "mxfp4": 8, "nvfp4": 8}
+"""Bits of one scale (and zero point): AWQ's and GPTQ's 16 + 4; 8 of OCP Microscaling and of NVFP4."""
+
+_GROUP: dict[str, int] = {"int4": 128, "mxfp4": 32, "nvfp4": 16}
+"""Weights that share a scale."""
 
 
 def normalise_dtype(dtype: str) -> str:
@@ -40,10 +42,13 @@ def normalise_dtype(dtype: str) -> str:
     return name
 
 
-def weight_bytes_per_param(dtype: str) -> float:
-    """Bytes of one weight of a linear layer, scales included.
+def weight_bytes_per_param(dtype: str, group: int = 0) -> float:
+    """Bytes of one weight of a linear layer, scales included; ``group``: weights to a scale of int4 (0: 128).
 
     fp8 block scales (4 bytes per 128x128) are below 0.03 % and left out.
     """
     name = normalise_dtype(dtype)
-    return (DTYPE_BITS[name] + _SCALE_BITS.get(name, 0.0)) / 8
+    if name not in _SCALE_BITS:
+        return DTYPE_BITS[name] / 8
+    shared_by = group if group and name == "int4" else _GROUP[name]
+    return (DTYPE_BITS[name] + _SCALE_BITS[name] / shared_by) / 8

@@ -100,7 +100,7 @@ class StateLayers:
     """Layers that keep a state of constant size a sequence: Mamba and linear attention."""
 
     kind: str
-    """mamba2, gated_delta_net, kda, lightning: for people."""
+    """mamba, mamba2, gated_delta_net, kda, lightning, short_convolution, gated_recurrence: for people."""
     layers: int
     conv_numbers: int
     """Of the short convolution's inputs kept of one sequence in one layer."""
@@ -139,6 +139,8 @@ class Moe:
     shared: int = 0
     shared_intermediate: int = 0
     """Width of one shared expert; 0: as a routed one."""
+    expert_hidden: int = 0
+    """Width of what routed experts take and return; 0: the model's, else projected to it and back once a layer."""
 
     @property
     def shared_width(self) -> int:

@@ -30,16 +30,22 @@ class ModelShape:
     moe: Moe | None = None
     weight_dtype: str = ""
     """Of the published checkpoint's linear weights; empty: same as ``dtype``."""
-    expert_weight_dtype: str = ""
-    """Of its routed experts; empty: same as its linear weights."""
+    mixer_dtype: str = ""
+    """Of its attention and state layers; empty: same as the other linear weights."""
+    dense_dtype: str = ""
+    """Of its dense MLPs and shared experts; empty: same as the other linear weights."""
+    expert_dtype: str = ""
+    """Of its routed experts; empty: same as the other linear weights."""
+    weight_group: int = 0
+    """Weights that share a scale of int4; 0: 128."""
     tie_embeddings: bool = False
     mlp_matrices: int = 3
     """3 for gated MLPs (gate, up, down), 2 for plain ones."""
     learned_positions: int = 0
     extra_params: int = 0
     """Linear weights of other kinds that every token passes (cross-attention, indexers)."""
-    encoder_params: int = 0
-    """Weights of encoders of images and sound: held, though no token of text passes them."""
+    held_params: int = 0
+    """Weights that no decoded token multiplies: an encoder's, embeddings of each layer."""
     encoder_bytes_per_token: int = 0
     """Of cross-attention, kept once of each *encoder* token at 16 bits."""
     aliases: tuple[str, ...] = ()
@@ -69,8 +75,10 @@ class ModelShape:
     @property
     def attention_kind(self) -> str:
         """MHA, GQA, MQA or MLA, and what stands beside it, for people: ``gqa+sliding``, ``mla+linear``."""
-        main = self.attention[0]
-        if main.mla is not None:
+        main = self.attention[0] if self.attention else None
+        if main is None:
+            name = "none"
+        elif main.mla is not None:
             name = "mla"
         elif main.kv_heads == main.heads:
             name = "mha"
@@ -89,11 +97,6 @@ class ModelShape:
     def checkpoint_dtype(self) -> str:
         """Dtype of the linear weights as published."""
         return self.weight_dtype or self.dtype
-
-    @property
-    def expert_checkpoint_dtype(self) -> str:
-        """Dtype of the routed experts as published."""
-        return self.expert_weight_dtype or self.checkpoint_dtype
 
     @property
     def moe_layers(self) -> int:
@@ -118,18 +121,28 @@ class ModelShape:
     @property
     def expert_params(self) -> int:
         """Weights of one routed expert in one layer; 0 without experts."""
-        return self.mlp_matrices * self.hidden * self.moe.intermediate if self.moe else 0
+        if self.moe is None:
+            return 0
+        return self.mlp_matrices * (self.moe.expert_hidden or self.hidden) * self.moe.intermediate
+
+    @property
+    def mixer_params(self) -> int:
+        """Weights of attention and state layers, indexers and cross-attention."""
+        return self.attention_params + sum(kind.layers * kind.params for kind in self.state) + self.extra_params
+
+    @property
+    def dense_params(self) -> int:
+        """Weights of dense MLPs, shared experts, routers and what projects to routed experts and back."""
+        total = self.mlp_layers * self.dense_mlp_params
+        if self.moe is not None:
+            shared = self.mlp_matrices * self.moe.shared_width
+            total += self.moe_layers * self.hidden * (self.moe.experts + shared + 2 * self.moe.expert_hidden)
+        return total
 
     @property
     def always_on_params(self) -> int:
         """Linear weights in the layers that every token passes: all but routed experts, embeddings, lm_head."""
-        total = self.attention_params + self.mlp_layers * self.dense_mlp_params + self.extra_params
-        total += sum(kind.layers * kind.params for kind in self.state)
-        if self.moe is not None:
-            router = self.hidden * self.moe.experts
-            shared = self.mlp_matrices * self.hidden * self.moe.shared_width
-            total += self.moe_layers * (router + shared)
-        return total
+        return self.mixer_params + self.dense_params
 
     @property
     def embedding_params(self) -> int:
@@ -138,13 +151,13 @@ class ModelShape:
 
     @property
     def other_params(self) -> int:
-        """Norms and learned positions: held, but no matrix product."""
-        return (2 * self.layers + 1) * self.hidden + self.learned_positions * self.hidden
+        """Norms, learned positions, an encoder: held, but no matrix product of a decoded token."""
+        return (2 * self.layers + 1 + self.learned_positions) * self.hidden + self.held_params
 
     @property
     def unquantised_params(self) -> int:
         """Weights that stay 16-bit in quantised checkpoints: embedding, lm_head, norms, encoders."""
-        return self.embedding_params * (1 if self.tie_embeddings else 2) + self.other_params + self.encoder_params
+        return self.embedding_params * (1 if self.tie_embeddings else 2) + self.other_params
 
     @property
     def routed_params(self) -> int:
@@ -158,8 +171,8 @@ class ModelShape:
 
     @property
     def params_active(self) -> int:
-        """Weights that serve one token of text; equals ``params`` without experts and encoders."""
-        served = self.params - self.encoder_params
+        """Weights that serve one token of text; equals ``params`` without experts and held ones."""
+        served = self.params - self.held_params
         if self.moe is None:
             return served
         return served - self.moe_layers * (self.moe.experts - self.moe.top_k) * self.expert_params
