@@ -26,7 +26,7 @@ def gpt_oss(layers: int, experts: int) -> ModelShape:
     near = AttentionLayers(layers // 2, 64, 8, 64, window=128)
     moe = Moe(experts, 4, 2880, layers)
     return ModelShape(
-        "gpt-oss", layers, 2880, (full, near), 2880, 201088, "bf16", 131072, moe=moe, expert_weight_dtype="mxfp4"
+        "gpt-oss", layers, 2880, (full, near), 2880, 201088, "bf16", 131072, moe=moe, expert_dtype="mxfp4"
     )
 
 
@@ -36,7 +36,7 @@ def gemma_4_26b() -> ModelShape:
     near = AttentionLayers(25, 16, 8, 256, window=1024)
     return ModelShape(
         "gemma-4-26b-a4b", 30, 2816, (full, near), 2112, 262144, "bf16", 262144, dense_mlp_layers=30,
-        moe=Moe(128, 8, 704, 30), tie_embeddings=True, encoder_params=vision(3) + 2 * 10240 * 1152,
+        moe=Moe(128, 8, 704, 30), tie_embeddings=True, held_params=vision(3) + 2 * 10240 * 1152,
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def qwen_hybrid(
     merger = 4 * 1152 * (4 * 1152 + hidden)
     return ModelShape(
         name, layers, hidden, (full,), intermediate, 248320, "bf16", 262144, state=(state,), moe=moe,
-        encoder_params=vision(2) + merger, **more  # type: ignore[arg-type]
+        held_params=vision(2) + merger, **more  # type: ignore[arg-type]
     )  # fmt: skip
 
 

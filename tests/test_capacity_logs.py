@@ -133,7 +133,7 @@ THOR = unified(122.82 * GIB, "vLLM: Free memory on device (110.49/122.82 GiB)")
 QWEN3_06B = shapes.uniform(28, 8, 128, 16, 1024, 3072, 151936, tie_embeddings=True)
 QWEN25_15B = shapes.uniform(28, 2, 128, 12, 1536, 8960, 151936, tie_embeddings=True)
 MISTRAL_SMALL = shapes.uniform(40, 8, 128, 32, 5120, 32768, 131072)
-QWEN_122B = shapes.qwen_122b(expert_weight_dtype="nvfp4")
+QWEN_122B = shapes.qwen_122b(expert_dtype="nvfp4")
 GPT_OSS_120B = shapes.gpt_oss(36, 128)
 
 BUDGETS: dict[str, tuple[str | ModelShape, str | Gpu, float, str, int, int]] = {

@@ -9,8 +9,8 @@ holds the link, so loading is worth GPU seconds saved against link seconds spent
 from __future__ import annotations
 
 from simkv.errors import InputError, Problem
-from simkv.formulas.kv_size import kv_bytes_per_token
-from simkv.formulas.step import prefill_flops_per_pair
+from simkv.formulas import attention
+from simkv.formulas.kv_size import kv_bytes
 from simkv.model import ModelShape
 
 MOONCAKE_A = 4
@@ -21,11 +21,10 @@ MOONCAKE_B = 22
 def prefill_flops(model: ModelShape, span_tokens: int, context_before: int = 0) -> float:
     """FLOPs to prefill ``span_tokens`` after ``context_before`` cached ones: linear layers and causal attention.
 
-    The lm_head (one row) is left out.
+    Layers with a window see no further than it. The lm_head (one row) is left out.
     """
-    active = model.params_active - model.unquantised_params
-    pairs = span_tokens * context_before + span_tokens * (span_tokens + 1) / 2
-    return 2.0 * active * span_tokens + prefill_flops_per_pair(model) * pairs
+    active = model.always_on_params + (model.moe_layers * model.moe.top_k * model.expert_params if model.moe else 0)
+    return 2.0 * active * span_tokens + attention.prefill_flops(model, span_tokens, context_before)
 
 
 def prefill_tokens_per_s(model: ModelShape, span_tokens: int, flops_per_s: float) -> float:
@@ -38,9 +37,11 @@ def prefill_tokens_per_s(model: ModelShape, span_tokens: int, flops_per_s: float
 def latency_bytes_per_s(model: ModelShape, span_tokens: int, flops_per_s: float, kv_dtype: str = "auto") -> float:
     """Bandwidth (B/s, all ranks) above which loading the span beats recomputing it for one request.
 
-    alpha * prefill tokens/s of the reused span; ``flops_per_s`` is what the ranks achieve together.
+    Mean bytes of a token (alpha, for uniform models) * prefill tokens/s of the reused span; ``flops_per_s`` is
+    what the ranks achieve together. Of windows what they hold is loaded, of states all.
     """
-    return kv_bytes_per_token(model, kv_dtype) * prefill_tokens_per_s(model, span_tokens, flops_per_s)
+    rate = prefill_tokens_per_s(model, span_tokens, flops_per_s)
+    return kv_bytes(model, span_tokens, kv_dtype) / span_tokens * rate
 
 
 def mooncake_bytes_per_s(

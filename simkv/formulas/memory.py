@@ -133,13 +133,17 @@ def blocks_from_engine_log(text: str, block_tokens: int) -> int:
 
 
 def native_weight_dtype(model: ModelShape, weight_dtype: str) -> str:
-    """Return the dtype of the linear weights outside experts: the checkpoint's own for ``auto``."""
+    """Return the dtype of the linear weights: the checkpoint's own (its main one) for ``auto``."""
     return normalise_dtype(model.checkpoint_dtype if weight_dtype == "auto" else weight_dtype)
 
 
-def expert_weight_dtype(model: ModelShape, weight_dtype: str) -> str:
-    """Return the dtype of the routed experts: the checkpoint's own for ``auto``."""
-    return normalise_dtype(model.expert_checkpoint_dtype if weight_dtype == "auto" else weight_dtype)
+def part_dtypes(model: ModelShape, weight_dtype: str) -> tuple[str, str, str]:
+    """Return the dtypes of mixers, of dense MLPs and of routed experts; a given dtype is that of all three."""
+    main = native_weight_dtype(model, weight_dtype)
+    if weight_dtype != "auto":
+        return main, main, main
+    mixer, dense, experts = (own or main for own in (model.mixer_dtype, model.dense_dtype, model.expert_dtype))
+    return normalise_dtype(mixer), normalise_dtype(dense), normalise_dtype(experts)
 
 
 def linear_params_per_rank(model: ModelShape, tensor_parallel: int) -> float:
@@ -159,20 +163,38 @@ def linear_params_per_rank(model: ModelShape, tensor_parallel: int) -> float:
     return held
 
 
+def linear_parts_per_rank(model: ModelShape, tensor_parallel: int, weight_dtype: str) -> list[tuple[str, float]]:
+    """Linear weights of one rank that every token passes, by dtype: ``(dtype, how many)``."""
+    mixer, dense, _ = part_dtypes(model, weight_dtype)
+    held = linear_params_per_rank(model, tensor_parallel)
+    if mixer == dense:
+        return [(mixer, held)]
+    of_dense = model.dense_params / tensor_parallel
+    return [(mixer, held - of_dense), (dense, of_dense)]
+
+
+def linear_bytes_per_rank(model: ModelShape, tensor_parallel: int, weight_dtype: str) -> float:
+    """Bytes of those weights."""
+    group = model.weight_group
+    parts = linear_parts_per_rank(model, tensor_parallel, weight_dtype)
+    return sum(held * weight_bytes_per_param(dtype, group) for dtype, held in parts)
+
+
+def routed_bytes_per_rank(model: ModelShape, tensor_parallel: int, weight_dtype: str) -> float:
+    """Bytes of one rank's routed experts as kernels hold them."""
+    _, _, dtype = part_dtypes(model, weight_dtype)
+    hidden = (model.moe.expert_hidden if model.moe else 0) or model.hidden
+    padding = -(-hidden // MXFP4_ALIGN) * MXFP4_ALIGN / hidden if dtype == "mxfp4" else 1.0
+    return model.routed_params / tensor_parallel * weight_bytes_per_param(dtype, model.weight_group) * padding
+
+
 def weight_bytes_per_rank(model: ModelShape, tensor_parallel: int = 1, weight_dtype: str = "auto") -> int:
     """Bytes of one rank's weights; embedding, lm_head, norms and encoders stay in the model's own 16 (or 32) bits."""
-    dtype = native_weight_dtype(model, weight_dtype)
-    linear = linear_params_per_rank(model, tensor_parallel) * weight_bytes_per_param(dtype)
-    routed = routed_bytes(model, weight_dtype) / tensor_parallel
-    wide = DTYPE_BITS["fp32"] if dtype == "fp32" else DTYPE_BITS[model.dtype]
+    linear = linear_bytes_per_rank(model, tensor_parallel, weight_dtype)
+    routed = routed_bytes_per_rank(model, tensor_parallel, weight_dtype)
+    main = native_weight_dtype(model, weight_dtype)
+    wide = DTYPE_BITS["fp32"] if main == "fp32" else DTYPE_BITS[model.dtype]
     return round(linear + routed + model.unquantised_params / tensor_parallel * wide / 8)
-
-
-def routed_bytes(model: ModelShape, weight_dtype: str = "auto") -> float:
-    """Bytes of all routed experts as kernels hold them, all ranks together."""
-    dtype = expert_weight_dtype(model, weight_dtype)
-    padding = -(-model.hidden // MXFP4_ALIGN) * MXFP4_ALIGN / model.hidden if dtype == "mxfp4" else 1.0
-    return model.routed_params * weight_bytes_per_param(dtype) * padding
 
 
 def activation_bytes(model: ModelShape, tensor_parallel: int, max_num_seqs: int, max_num_batched_tokens: int) -> int:
@@ -258,9 +280,11 @@ class _Shape:
         ]
 
     def _dtypes(self) -> str:
-        dtype = native_weight_dtype(self.model, self.weight_dtype)
-        experts = expert_weight_dtype(self.model, self.weight_dtype)
-        return dtype if self.model.moe is None or experts == dtype else f"{dtype}, experts {experts}"
+        mixer, dense, experts = part_dtypes(self.model, self.weight_dtype)
+        parts = {"attention": mixer, "MLPs": dense} | ({"experts": experts} if self.model.moe else {})
+        if len(set(parts.values())) == 1:
+            return mixer
+        return ", ".join(f"{part} {dtype}" for part, dtype in parts.items())
 
 
 def _refusal(shape: _Shape, budget: MemoryBudget) -> str:
@@ -298,10 +322,7 @@ def _remedies(shape: _Shape, budget: MemoryBudget) -> list[str]:
 
 def _widest_bits(shape: _Shape) -> int:
     """Bits of the weights that a narrower dtype would narrow."""
-    parts = [native_weight_dtype(shape.model, shape.weight_dtype)]
-    if shape.model.moe is not None:
-        parts.append(expert_weight_dtype(shape.model, shape.weight_dtype))
-    return max(DTYPE_BITS[dtype] for dtype in parts)
+    return max(DTYPE_BITS[dtype] for dtype in part_dtypes(shape.model, shape.weight_dtype))
 
 
 def _splits(model: ModelShape, ranks: int) -> bool:

@@ -18,10 +18,12 @@ and tiles must be loaded before and drained after their arithmetic.
     experts read     = E * (1 - (1 - k/E) ** tokens)             each token picks k of E, evenly
     decode attention = max(context * bytes a token / A_a,  rows * context * FLOPs a pair / A_p)
     prefill chunk    = max(pairs * FLOPs a pair / A_p,  (before + new) * bytes a token / A_a)
-    pairs            = sum(before + i, i = 1..new) = new * before + new * (new + 1) / 2
-    FLOPs a pair     = 4 * L * H * d           MLA decode on the latent: 2 * L * H * (2 * rank + rope)
-                                               MLA prefill:              2 * L * H * (nope + rope + v)
-    all-reduce       = 2 * L * (latency + 2 * (n - 1) / n * tokens * hidden * b / link)
+    states           = sequences * 2 * state bytes / A_a         read and written once a step
+    all-reduce       = sublayers * (latency + 2 * (n - 1) / n * tokens * hidden * b / link)
+
+Attention is summed over windows: context, before and pairs stop at a layer's window (``formulas/attention``
+has pairs and FLOPs). Layers that share another one's cache read it too. Sublayers are mixers and MLPs, two a
+layer of a usual model.
 
 A_a = HBM * attention_bandwidth_efficiency, A_p = 16-bit peak * attention_flops_efficiency. ``rows`` is 1 in
 a pure decode. In a step that also prefills, kernels of the FlashAttention-2 kind give each decoding
@@ -31,8 +33,8 @@ that pack or run the two kinds apart (FlashAttention-3, MLA). Source: Dao-AILab/
 csrc/flash_attn/flash_api.cpp (``seqlenq_ngroups_swapped`` needs ``max_seqlen_q == 1``) and
 flash_fwd_launch_template.h (``kBlockM = 64``).
 
-The step is linear in the context, so a pure decode is an arithmetic series without a bend: each step
-reads one token more for each sequence.
+The step is linear in the context, so a pure decode is an arithmetic series: each step reads one token more
+for each sequence. It bends where the mean context reaches a window.
 """
 
 from __future__ import annotations
@@ -41,10 +43,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from simkv.errors import InputError, Problem
-from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes_per_token_per_rank
-from simkv.formulas.memory import linear_params_per_rank, native_weight_dtype
+from simkv.formulas.attention import WindowedAttention, decode_flops_per_pair, prefill_flops_per_pair
+from simkv.formulas.kv_size import check_tensor_parallel, layer_bytes_per_token, state_bytes_per_sequence
+from simkv.formulas.memory import linear_bytes_per_rank, linear_parts_per_rank, part_dtypes, routed_bytes_per_rank
 from simkv.hardware import Gpu
-from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape, weight_bytes_per_param
+from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape
 
 Mode = Literal["graphs", "eager", "kernels"]
 TILE_ROWS = 64.0
@@ -101,7 +104,7 @@ class RooflineStep:
     """Step times of one model on one replica; satisfies the simulator's ``StepCost``."""
 
     __slots__ = ("_decode", "_tokens", "comm", "experts", "head", "kv_s", "layers", "linear", "mixed_kv_s",
-                 "overhead_s", "pair_s", "read_s", "sequence_s")  # fmt: skip
+                 "overhead_s", "pair_s", "read_s", "sequence_s", "windows")  # fmt: skip
 
     def __init__(
         self,
@@ -116,6 +119,7 @@ class RooflineStep:
         read_s: float,
         pair_s: float,
         comm: AllReduce,
+        windows: tuple[WindowedAttention, ...] = (),
     ) -> None:
         self.layers = layers
         self.overhead_s = overhead_s
@@ -130,6 +134,8 @@ class RooflineStep:
         self.read_s = read_s
         """Reading one token's KV."""
         self.pair_s = pair_s
+        self.windows = windows
+        """Layers that don't see all tokens; the four figures before are of those that do."""
         self.comm = comm
         self._decode: dict[int, tuple[float, float]] = {}
         self._tokens: dict[int, float] = {}
@@ -142,7 +148,20 @@ class RooflineStep:
                 self._base(sequences, sequences, sequences),
                 self.kv_s * sequences,
             )
-        return known[0] + self.kv_s * context_tokens, known[1], FOREVER
+        if not self.windows:
+            return known[0] + self.kv_s * context_tokens, known[1], FOREVER
+        return self._bent(sequences, context_tokens, known[0] + self.kv_s * context_tokens, known[1])
+
+    def _bent(self, sequences: int, context_tokens: int, first_s: float, growth_s: float) -> tuple[float, float, int]:
+        """Add what layers with a window take; the series holds up to the next knot."""
+        steps = FOREVER
+        attention = 0.0
+        for window in self.windows:
+            attention += window.kv_s * window.read_tokens(sequences, context_tokens)
+            if sequences and window.grows(sequences, context_tokens):
+                growth_s += window.kv_s * sequences
+                steps = min(steps, window.steps_to_knot(sequences, context_tokens))
+        return first_s + attention, growth_s, steps
 
     def mixed(self, sequences: int, context_tokens: int, chunks: list[tuple[int, int]], sampled: int) -> float:
         """One step with prefill ``chunks`` of ``(new_tokens, context_before)`` (see ``StepCost``)."""
@@ -157,6 +176,11 @@ class RooflineStep:
             reading = self.read_s * (before + new)
             attention += compute if compute > reading else reading
         kv_s = self.kv_s if longest == 1 else self.mixed_kv_s
+        for window in self.windows:
+            window_s = window.kv_s if longest == 1 else window.mixed_kv_s
+            attention += window_s * window.read_tokens(sequences, context_tokens)
+            for new, before in chunks:
+                attention += window.chunk_s(new, before)
         return self._base(tokens, sequences + len(chunks), sampled) + kv_s * context_tokens + attention
 
     def _base(self, tokens: int, sequences: int, sampled: int) -> float:
@@ -211,43 +235,22 @@ def step_cost(
     Raises :class:`InputError` for a split that the heads don't allow, an unknown mode or dtype.
     """
     check_tensor_parallel(model, tensor_parallel)
-    dtype = native_weight_dtype(model, weight_dtype)
     loss = gpu.value("tile_fill_loss")
+    full = _attention(model.full_attention, gpu, tensor_parallel, kv_dtype, None, False)
     return RooflineStep(
         layers=model.layers,
         overhead_s=_overhead_s(model, gpu, mode),
-        sequence_s=gpu.value("sequence_overhead_s"),
-        linear=_linear(model, gpu, tensor_parallel, dtype, loss),
-        experts=_experts(model, gpu, tensor_parallel, dtype, loss),
+        sequence_s=gpu.value("sequence_overhead_s") + _state_s(model, gpu, tensor_parallel),
+        linear=_linear(model, gpu, tensor_parallel, weight_dtype, loss),
+        experts=_experts(model, gpu, tensor_parallel, weight_dtype, loss),
         head=_head(model, gpu, tensor_parallel, loss),
-        kv_s=_decode_s_per_context_token(model, gpu, tensor_parallel, kv_dtype, 1.0),
-        mixed_kv_s=_decode_s_per_context_token(model, gpu, tensor_parallel, kv_dtype, _mixed_rows(model, gpu)),
-        read_s=_kv_read_s(model, gpu, tensor_parallel, kv_dtype),
-        pair_s=prefill_flops_per_pair(model) / tensor_parallel / _attention_flops_per_s(gpu),
+        kv_s=full.kv_s,
+        mixed_kv_s=full.mixed_kv_s,
+        read_s=full.read_s,
+        pair_s=full.pair_s,
         comm=_all_reduce(model, gpu, tensor_parallel),
+        windows=_windows(model, gpu, tensor_parallel, kv_dtype),
     )
-
-
-def decode_flops_per_pair(model: ModelShape) -> int:
-    """Attention FLOPs of one query token with one cached token, all layers and heads (MLA: on the latent)."""
-    return sum(kind.layers * _decode_pair(kind) for kind in model.full_attention)
-
-
-def prefill_flops_per_pair(model: ModelShape) -> int:
-    """Attention FLOPs of one (query, key) pair of a prefill, all layers and heads."""
-    return sum(kind.layers * _prefill_pair(kind) for kind in model.full_attention)
-
-
-def _decode_pair(kind: AttentionLayers) -> int:
-    if kind.mla is None:
-        return 2 * kind.heads * (kind.head_dim + kind.value_dim)
-    return 2 * kind.heads * (2 * kind.mla.kv_lora_rank + kind.mla.qk_rope_head_dim)
-
-
-def _prefill_pair(kind: AttentionLayers) -> int:
-    if kind.mla is None:
-        return 2 * kind.heads * (kind.head_dim + kind.value_dim)
-    return 2 * kind.heads * (kind.mla.qk_nope_head_dim + kind.mla.qk_rope_head_dim + kind.mla.v_head_dim)
 
 
 def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
@@ -256,14 +259,21 @@ def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
     return gpu.dense_flops_per_s("fp8" if native else "fp16") * gpu.value("flops_efficiency")
 
 
+def _sublayers(model: ModelShape) -> int:
+    """Mixers and MLPs: each ends in an all-reduce."""
+    mixers = sum(kind.layers for kind in model.attention) + sum(kind.layers for kind in model.state)
+    return mixers + model.mlp_layers + model.moe_layers
+
+
 def _overhead_s(model: ModelShape, gpu: Gpu, mode: Mode) -> float:
-    per_layer = model.layers * gpu.value("layer_overhead_s")
+    layers = _sublayers(model) / 2
+    per_layer = layers * gpu.value("layer_overhead_s")
     if mode == "kernels":
         return per_layer
     if mode == "graphs":
         return per_layer + gpu.value("step_overhead_s")
     if mode == "eager":
-        return per_layer + gpu.value("step_overhead_s") + model.layers * gpu.value("eager_layer_overhead_s")
+        return per_layer + gpu.value("step_overhead_s") + layers * gpu.value("eager_layer_overhead_s")
     raise InputError(Problem("is not a mode", "use graphs, eager or kernels", path="mode", value=str(mode)))
 
 
@@ -275,26 +285,26 @@ def _attention_flops_per_s(gpu: Gpu) -> float:
     return gpu.dense_flops_per_s("fp16") * gpu.value("attention_flops_efficiency")
 
 
-def _linear(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, loss: float) -> Roofline:
-    params = linear_params_per_rank(model, ranks)
+def _linear(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, loss: float) -> Roofline:
+    parts = linear_parts_per_rank(model, ranks, weight_dtype)
     return Roofline(
-        2 * params / compute_flops_per_s(gpu, dtype),
-        params * weight_bytes_per_param(dtype) / _weights_per_s(gpu),
+        sum(2 * params / compute_flops_per_s(gpu, dtype) for dtype, params in parts),
+        linear_bytes_per_rank(model, ranks, weight_dtype) / _weights_per_s(gpu),
         loss,
     )
 
 
-def _experts(model: ModelShape, gpu: Gpu, ranks: int, dtype: str, loss: float) -> Experts | None:
+def _experts(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, loss: float) -> Experts | None:
     moe = model.moe
     if moe is None:
         return None
+    _, _, dtype = part_dtypes(model, weight_dtype)
     active = model.moe_layers * moe.top_k * model.expert_params / ranks
-    held = model.routed_params / ranks
     return Experts(
         moe.experts,
         moe.top_k,
         2 * active / compute_flops_per_s(gpu, dtype),
-        held * weight_bytes_per_param(dtype) / _weights_per_s(gpu),
+        routed_bytes_per_rank(model, ranks, weight_dtype) / _weights_per_s(gpu),
         loss,
     )
 
@@ -305,25 +315,51 @@ def _head(model: ModelShape, gpu: Gpu, ranks: int, loss: float) -> Roofline:
     return Roofline(2 * params / compute_flops_per_s(gpu, "fp16"), params * width / _weights_per_s(gpu), loss)
 
 
-def _kv_read_s(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> float:
-    rate = gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")
-    return kv_bytes_per_token_per_rank(model, kv_dtype, ranks) / rate
+def _attention(
+    kinds: tuple[AttentionLayers, ...], gpu: Gpu, ranks: int, kv_dtype: str, window: int | None, chunked: bool
+) -> WindowedAttention:
+    """Return the seconds of the layers of one window."""
+    read_s = sum(kind.layers * layer_bytes_per_token(kind, kv_dtype, ranks) for kind in kinds) / _attention_bytes_per_s(
+        gpu
+    )
+    flops = sum(kind.layers * decode_flops_per_pair(kind) for kind in kinds)
+    pair_flops = sum(kind.layers * prefill_flops_per_pair(kind) for kind in kinds)
+    # MLA kernels run decoding rows apart from a prefill.
+    rows = 1.0 if any(kind.mla is not None for kind in kinds) else gpu.value("mixed_query_rows")
+    return WindowedAttention(
+        window=window or 0,
+        chunked=chunked,
+        kv_s=max(flops / ranks / _attention_flops_per_s(gpu), read_s),
+        mixed_kv_s=max(rows * flops / ranks / _attention_flops_per_s(gpu), read_s),
+        read_s=read_s,
+        pair_s=pair_flops / ranks / _attention_flops_per_s(gpu),
+    )
 
 
-def _mixed_rows(model: ModelShape, gpu: Gpu) -> float:
-    """Rows of a query tile that a decoding row costs beside a prefill; MLA runs the two kinds apart."""
-    return 1.0 if model.mla else gpu.value("mixed_query_rows")
+def _windows(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> tuple[WindowedAttention, ...]:
+    by_window: dict[tuple[int, bool], list[AttentionLayers]] = {}
+    for kind in model.attention:
+        if kind.window is not None:
+            by_window.setdefault((kind.window, kind.chunked), []).append(kind)
+    return tuple(
+        _attention(tuple(kinds), gpu, ranks, kv_dtype, window, chunked)
+        for (window, chunked), kinds in by_window.items()
+    )
 
 
-def _decode_s_per_context_token(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str, rows: float) -> float:
-    compute = rows * decode_flops_per_pair(model) / ranks / _attention_flops_per_s(gpu)
-    return max(compute, _kv_read_s(model, gpu, ranks, kv_dtype))
+def _attention_bytes_per_s(gpu: Gpu) -> float:
+    return gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")
+
+
+def _state_s(model: ModelShape, gpu: Gpu, ranks: int) -> float:
+    """Reading and writing the states of one sequence."""
+    return 2 * state_bytes_per_sequence(model) / ranks / _attention_bytes_per_s(gpu)
 
 
 def _all_reduce(model: ModelShape, gpu: Gpu, ranks: int) -> AllReduce:
     if ranks == 1:
         return AllReduce(0.0, 0.0)
     rate = gpu.value("gpu_link_bytes_per_s") * gpu.value("gpu_link_efficiency")
-    calls = 2 * model.layers
+    calls = _sublayers(model)
     per_token = 2 * (ranks - 1) / ranks * model.hidden * model.dtype_bytes / rate
     return AllReduce(calls * gpu.value("allreduce_latency_s"), calls * per_token)
