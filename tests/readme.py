@@ -1,4 +1,4 @@
-"""Fills the README with what its commands print; ``python -m tests.readme`` (or ``make readme``) rewrites it.
+"""Fills the README and pages of docs/ with what their commands print; ``python -m tests.readme`` rewrites them.
 
 A block to be filled is a comment and the fence after it::
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs" / "calc.md")
 BLOCK = re.compile(r"(<!-- output of: (?P<command>simkv .+?) -->\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
 WALL = re.compile(r"\d[\d.,]* ?(?:ms|s|min) (?:of )?(?:wall|real)\b[^\n]*|(?:took|wall(?: time)?:?) [^\n]*")
 
@@ -52,4 +53,5 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")

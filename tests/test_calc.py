@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from simkv.catalog import load_hardware, load_model
 from simkv.cli import app
 from simkv.errors import InputError
 from simkv.formulas.step import step_cost
+from tests.readme import BLOCK, PAGES, run
 
 MACHINE = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm5-80gb")
 times = st.floats(1e-9, 1e3)
@@ -267,6 +269,7 @@ def test_break_even_latents_have_no_eq2() -> None:
 
 
 EVERY = {
+    "kv-size": ("--model", "llama-3.1-8b", "--tokens", "128Ki"),
     "concurrency": ("--free", "40GB", "--sequence", "10GB"),
     "t-avg": ("--p-hit", "0.9", "--t-vram", "1us", "--t-mem", "10us"),
     "speedup": ("--compute", "10ms", "--transfer", "20ms"),
@@ -284,6 +287,16 @@ def test_every_answer_has_formula_inputs_and_plain_json(verb: str) -> None:
     assert found["formula"].split()[0] in text and "\ngiven\n" in text and "\nanswer\n" in text
     assert max(len(line) for line in text.splitlines()) <= 100
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("block", list(BLOCK.finditer(PAGES[1].read_text("utf-8"))), ids=lambda block: block["command"])
+def test_docs_page_shows_what_the_command_prints(block: re.Match[str]) -> None:
+    assert block["output"] == run(block["command"]), "run: make readme"
+
+
+def test_docs_page_shows_every_calculator() -> None:
+    commands = [block["command"].split()[2] for block in BLOCK.finditer(PAGES[1].read_text("utf-8"))]
+    assert set(commands) == set(EVERY)
 
 
 def test_help_names_every_calculator() -> None:
@@ -311,7 +324,7 @@ def test_help_names_every_calculator() -> None:
         ),
         (
             ("step", *MACHINE, "--batch", "1", "--context", "1", "--kv-dtype", "fp7"),
-            "--kv-dtype = fp7: is not a dtype; use one of",
+            "--kv-dtype = fp7: no such format; use one of fp32, bf16, fp16, fp8, int8, int4, or auto",
         ),
         (
             ("step", "--model", "lama", "--hardware", "h100-sxm5-80gb", "--batch", "1", "--context", "1"),

@@ -32,7 +32,10 @@ def t_avg(tiers: Sequence[Tier], inputs: Sequence[Line] = ()) -> Answer:
         raise InputError(Problem(f"the shares sum to {total:g}", "they must sum to 1", path="tier"))
     mean_s = tiered_latency([tier.share for tier in tiers], [tier.time_s for tier in tiers])
     fastest_s = min(tier.time_s for tier in tiers)
-    given = [Line(tier.name, tier.time_s, tier.name, "time", f"{shown(tier.share, 'fraction')} of accesses") for tier in tiers]
+    given = [
+        Line(tier.name, tier.time_s, tier.name, "time", f"{shown(tier.share, 'fraction')} of accesses")
+        for tier in tiers
+    ]
     parts = [_part(tier, mean_s) for tier in tiers]
     slower = [Line("slowdown", mean_s / fastest_s if fastest_s else None, "against the fastest", "number", "times")]
     return Answer(

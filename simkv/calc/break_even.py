@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simkv.calc.answer import Answer, Line, shown
-from simkv.calc.machine import ssd_read_bytes_per_s
+from simkv.calc.machine import ssd_read_bytes_per_s, too_long
 from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, kv_dtype_or_default, vector_bytes
@@ -111,7 +111,8 @@ def of_span(machine: Machine, span_tokens: int, objective: str = "latency", link
     ]
     return Answer(
         _TITLES[objective], _FORMULAS[objective], _inputs(machine, span_tokens, objective, price), steps, result,
-        {"objective": objective, "span_tokens": span_tokens, "ways": ways}, warnings=_too_long(machine, span_tokens),
+        {"objective": objective, "span_tokens": span_tokens, "ways": ways},
+        warnings=too_long(machine.model, span_tokens),
     )  # fmt: skip
 
 
@@ -169,10 +170,3 @@ def _eq2_note(eq2: float | None) -> str:
     if eq2 is None:
         return "has no letters for this shape (MLA, windows or states)"
     return "counts every token against the whole span, and one shape of MLP"
-
-
-def _too_long(machine: Machine, span_tokens: int) -> list[str]:
-    longest = machine.model.max_position_embeddings
-    if span_tokens <= longest:
-        return []
-    return [f"{span_tokens:,} tokens are more than {machine.model.name}'s longest, {longest:,}"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from simkv.calc.answer import Answer, Line
+from simkv.calc.machine import too_long
 from simkv.formulas.concurrency import max_concurrency
-from simkv.formulas.kv_size import kv_bytes, kv_dtype_or_default
+from simkv.formulas.kv_size import kv_dtype_or_default
 from simkv.formulas.memory import NULL_BLOCKS, MemoryBudget, kv_budget, native_weight_dtype
+from simkv.formulas.pages import PageLayout, state_pages
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 
@@ -44,10 +44,9 @@ def of_machine(
         model, gpu, tensor_parallel, utilization, weight_dtype, kv_dtype, block_tokens, max_num_seqs,
         max_num_batched_tokens,
     )  # fmt: skip
-    longest = model.max_position_embeddings
-    length = tokens or longest
-    whole = -(-length // block_tokens) * block_tokens
-    sequence_bytes = kv_bytes(model, whole, kv_dtype, tensor_parallel)
+    length = tokens or model.max_position_embeddings
+    pages = _held_pages(budget.layout, length)
+    sequence_bytes = pages * budget.block_bytes
     free_bytes = (budget.num_gpu_blocks - NULL_BLOCKS) * budget.block_bytes
     inputs = [
         Line("model", model.name, "model", "text", f"{native_weight_dtype(model, weight_dtype)} weights"),
@@ -58,15 +57,14 @@ def of_machine(
     steps = [
         *_budget_lines(budget),
         Line("free_bytes", free_bytes, "usable pool, all ranks", "size", "less the block the engine keeps to itself"),
-        Line("sequence_bytes", sequence_bytes, "KV of a sequence, S_seq", "size", f"{whole:,} tokens in whole blocks"),
+        Line("sequence_bytes", sequence_bytes, "KV of a sequence, S_seq", "size", _paged(budget, pages)),
     ]
-    warnings = [f"{length:,} tokens are more than {model.name}'s longest, {longest:,}"] if length > longest else []
-    answer = _answer(inputs, steps, free_bytes, sequence_bytes, residency, warnings)
+    answer = _answer(inputs, steps, free_bytes, sequence_bytes, residency)
     table = [{"line": name, "bytes": size, "note": why} for name, size, why in budget.lines]
     most = int(answer.result[0].value or 0)
     return Answer(
         answer.title, FORMULA, answer.inputs, answer.steps, answer.result, {"budget": table},
-        _seats(most, max_num_seqs), warnings,
+        _seats(most, max_num_seqs), too_long(model, length),
     )  # fmt: skip
 
 
@@ -76,7 +74,6 @@ def _answer(
     free_bytes: float,
     sequence_bytes: float,
     residency: float,
-    warnings: Sequence[str] = (),
 ) -> Answer:
     most = max_concurrency(free_bytes, sequence_bytes, residency)
     inputs.append(Line("residency", residency, "resident share, p", "fraction"))
@@ -85,11 +82,24 @@ def _answer(
     if residency < 1:
         whole = max_concurrency(free_bytes, sequence_bytes)
         result.append(Line("c_max_resident", whole, "with all KV resident", "count", "p = 1"))
-    return Answer("C_max: sequences that fit at once", FORMULA, inputs, steps, result, warnings=warnings)
+    return Answer("C_max: sequences that fit at once", FORMULA, inputs, steps, result)
 
 
 def _budget_lines(budget: MemoryBudget) -> list[Line]:
     return [Line("", float(size), name.replace("_", " "), "size", why) for name, size, why in budget.lines]
+
+
+def _held_pages(layout: PageLayout, tokens: int) -> int:
+    """Return the pages of the pool that a decoding sequence holds, those of windows and states included."""
+    growing = sum(-(-tokens // group.block_tokens) for group in layout.growing)
+    return growing + layout.bounded_pages(tokens, 1, state_pages(prefix_caching=True))
+
+
+def _paged(budget: MemoryBudget, pages: int) -> str:
+    groups = budget.layout.groups
+    if len(groups) == 1 and groups[0].kind == "full":
+        return f"{pages:,} blocks of {budget.layout.block_tokens} tokens"
+    return f"{pages:,} pages of {budget.block_bytes:,} B, those of windows and states included"
 
 
 def _seats(most: int, max_num_seqs: int) -> list[str]:

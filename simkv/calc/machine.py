@@ -1,6 +1,8 @@
-"""What scenarios assume of a machine beyond its card."""
+"""What scenarios assume of a machine beyond its card, and what they say of a model's limit."""
 
 from __future__ import annotations
+
+from simkv.model import ModelShape
 
 
 def descriptor_s() -> float:
@@ -15,3 +17,11 @@ def ssd_read_bytes_per_s() -> float:
     from simkv.scenario.schema import Ssd
 
     return Ssd().read
+
+
+def too_long(model: ModelShape, tokens: int) -> list[str]:
+    """Return a warning where ``tokens`` are more than the model was made for."""
+    longest = model.max_position_embeddings
+    if tokens <= longest:
+        return []
+    return [f"{tokens:,} tokens are more than {model.name}'s longest, {longest:,}"]

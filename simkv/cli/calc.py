@@ -26,7 +26,7 @@ SomeHardware = Annotated[
 Ranks = Annotated[int | None, measured("--tp", "count", "Tensor-parallel ranks [default: 1].", 1)]
 KvDtype = Annotated[
     str | None,
-    typer.Option("--kv-dtype", parser=dtype("--kv-dtype"), metavar="DTYPE",
+    typer.Option("--kv-dtype", parser=dtype("--kv-dtype", caches=True), metavar="DTYPE",
                  help="fp16, bf16, fp8, int8, int4 [default: 16-bit]."),
 ]  # fmt: skip
 WeightDtype = Annotated[
@@ -35,6 +35,23 @@ WeightDtype = Annotated[
                  help="Of linear weights [default: as published]."),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, in SI.")]
+
+
+@app.command("kv-size")
+def kv_size(
+    model: ModelOption,
+    tokens: Annotated[int, measured("--tokens", "tokens", "Length of a sequence.", 1)],
+    batch: Annotated[int, measured("--batch", "count", "Sequences.", 1)] = 1,
+    kv_dtype: KvDtype = None,
+    tp: Ranks = None,
+    as_json: Json = False,
+) -> None:
+    """Bytes of the KV cache: a token, all sequences, one rank."""
+    from simkv.calc.kv_size import kv_size as of_model
+
+    with options_named():
+        answer = of_model(_model(model), tokens, batch, **_parameters({"--kv-dtype": kv_dtype, "--tp": tp}))
+    _print(answer, as_json)
 
 
 @app.command()

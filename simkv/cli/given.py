@@ -49,16 +49,19 @@ def parser(option: str, dimension: DimensionName, least: float = 0.0) -> Callabl
     return parse
 
 
-def dtype(option: str) -> Callable[[str], str]:
-    """Return what reads a number format: its short name, or ``auto``."""
+def dtype(option: str, caches: bool = False) -> Callable[[str], str]:
+    """Return what reads a number format, of weights or of caches: its short name, or ``auto``."""
 
     def parse(text: str) -> str:
-        from simkv.model import normalise_dtype
+        from simkv.calc.kv_size import CACHE_DTYPES
+        from simkv.model import DTYPE_ALIASES, DTYPE_BITS
 
-        try:
-            return text if text == "auto" else normalise_dtype(text)
-        except InputError as error:
-            raise InputError([Problem(p.what, p.mend, path=option, value=p.value) for p in error.problems]) from None
+        name = text.strip().lower()
+        name, valid = DTYPE_ALIASES.get(name, name), CACHE_DTYPES if caches else tuple(DTYPE_BITS)
+        if name != "auto" and name not in valid:
+            mend = f"use one of {', '.join(valid)}, or auto"
+            raise InputError(Problem("no such format", mend, path=option, value=text))
+        return name
 
     return parse
 
