@@ -62,7 +62,7 @@ class OwnReader:
                 continue
             spans = _spans(row, line, report.kept, prompt + output, fields)
             request = Request(report.kept, arrival_s, prompt, output, spans)
-            if len(row) > 4:
+            if len(row) > 3 + ("spans" in row):
                 _add_extras(request, row, line, fields)
                 if request.cls and not classes:
                     mend = f'write "classes": true into the first line, beside "{MARK}"'
