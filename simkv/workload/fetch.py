@@ -51,10 +51,13 @@ def fetch(url: str, sha256: str, target: Path, progress: Progress = lambda _: No
         answer = error.response
         what = f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
         raise InputError(Problem(what, "check the address", file=url)) from None
-    except requests.RequestException as error:
+    except (requests.ConnectionError, requests.Timeout) as error:
         what = f"can't be reached: {_reason(error)}"
         mend = f"check the network, or bring the file here yourself and put it at {target}"
         raise InputError(Problem(what, mend, file=url)) from None
+    except requests.RequestException as error:
+        what = f"the download broke off: {_reason(error)}"
+        raise InputError(Problem(what, "try again", file=url)) from None
     except OSError as error:
         what = f"can't be written: {error.strerror or error}"
         raise InputError(Problem(what, f"name another folder with --out or {CACHE}", file=str(target))) from None
