@@ -13,6 +13,7 @@ from simkv import catalog
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
 from simkv.scenario import overrides, presets, text
+from simkv.scenario.base import locate
 from simkv.scenario.checks import cross_check
 from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits
 from simkv.scenario.problems import problem, problems_of
@@ -157,9 +158,10 @@ class _Reader:
         name = self._written.get("model")
         if isinstance(name, str):
             try:
-                return catalog.load_model(name)
+                return catalog.load_model(name, locate(name, os.path.dirname(self._tree.file)).path)
             except InputError as error:
-                self._note(error, "model")
+                self.problems.extend(found for found in error.problems if found.file)
+                self._note(InputError([found for found in error.problems if not found.file]), "model")
         return None
 
     def _machine(self) -> Machine:

@@ -29,6 +29,8 @@ S = TypeVar("S", bound=Section)
 
 DEFAULT_LAMBDA = 0.7
 DEFAULT_WINDOW = 8
+_SAID_OF_MODELS = ("name", "aliases", "source", "note")
+"""What a model is called and where it is from: decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Resolved:
         values["run"].pop("seed")
         if isinstance(self.scenario.workload, ClientsWorkload):
             values["workload"]["path"] = client_digests(self.scenario.workload.path)
-        values["model"] = asdict(self.model) if self.model is not None else values["model"]
+        if self.model is not None:
+            values["model"] = {key: value for key, value in asdict(self.model).items() if key not in _SAID_OF_MODELS}
         if self.gpu is not None:
             figures = self.gpu.figures.items()
             values["hardware"] = {name: figure.value for name, figure in figures if not name.startswith("price_")}

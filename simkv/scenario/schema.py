@@ -35,6 +35,7 @@ CatalogueName = Annotated[
     str, StringConstraints(min_length=1, max_length=1000), Field(description="Name in the catalogue")
 ]
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4"]
+WeightDtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
 def logged_tokens(value: object) -> object:
@@ -56,7 +57,12 @@ class InlineHardware(Section):
     kv_tokens: PoolTokens
 
 
-ModelRef = Annotated[InlineModel | CatalogueName, Named(InlineModel, CatalogueName)]
+ModelName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1000),
+    Field(description="Name in the catalogue, or path of a Hugging Face config.json or of its folder"),
+]
+ModelRef = Annotated[InlineModel | ModelName, Named(InlineModel, ModelName)]
 HardwareRef = Annotated[InlineHardware | CatalogueName, Named(InlineHardware, CatalogueName)]
 
 
@@ -83,7 +89,9 @@ class Engine(Section):
     kv_cache_tokens: Annotated[int, Quantity("tokens", least=1), BeforeValidator(logged_tokens)] | None = Field(
         default=None, description='What the engine logged, a count or the line "GPU KV cache size: 41,408 tokens"'
     )
-    weight_dtype: Dtype = "auto"
+    weight_dtype: WeightDtype = Field(
+        default="auto", description="The checkpoint's own, auto or by name, keeps parts that it has in other formats"
+    )
     kv_dtype: Dtype = "auto"
     enforce_eager: StrictBool
     scheduling: Literal["fcfs", "priority"]
