@@ -19,6 +19,8 @@ from simkv.catalog import load_hardware, load_model
 from simkv.cli import app
 from simkv.errors import InputError
 from simkv.formulas.step import step_cost
+from simkv.model import ModelShape
+from tests import shapes
 from tests.readme import BLOCK, PAGES, run
 
 MACHINE = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm5-80gb")
@@ -193,6 +195,14 @@ def test_step_terms_sum_to_what_the_simulator_charges(model: str, ranks: int) ->
     assert all(seconds > 0 for seconds in found["decode_terms_s"].values())
     assert ("all_reduce" in found["decode_terms_s"]) == (ranks > 1)
     assert ("experts" in found["decode_terms_s"]) == (shape.moe is not None)
+
+
+@pytest.mark.parametrize("shape", [shapes.gpt_oss(24, 32), shapes.kimi_linear()], ids=lambda shape: shape.name)
+def test_step_terms_of_windows_and_states_sum_too(shape: ModelShape) -> None:
+    found = step.step(shape, load_hardware("h100-sxm5-80gb"), 32, 4096, 2000).to_json()
+    assert sum(found["decode_terms_s"].values()) == pytest.approx(found["t_decode_s"], rel=1e-9)
+    assert sum(found["prefill_terms_s"].values()) == pytest.approx(found["t_prefill_s"], rel=1e-9)
+    assert found["prefill_terms_s"]["attention"] > 0
 
 
 def test_step_eager_is_slower_and_fp8_faster() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,6 +164,30 @@ def test_kv_size_worked_line_names_index_and_widths() -> None:
 def test_kv_size_bad_option_is_named_with_value_and_mend(args: tuple[str, ...], message: str) -> None:
     done = simkv(*args)
     assert done.exit_code == 2 and message in done.stderr and done.stdout == ""
+
+
+@pytest.mark.shared
+def test_kv_size_every_config_grows_as_worked_out(shared: Path) -> None:
+    """Growth a token of real config.json files; the few that can't be sized are refused."""
+    folder = shared / "catalog"
+    with (folder / "kv_expected.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    wrong = []
+    for row in rows:
+        args = ("--model", str(folder / "hf_configs" / row["file"]), "--tokens", "128Ki")
+        if not row["growth_bytes_per_token"].isdigit():
+            assert simkv(*args).exit_code == 2, row["file"]
+            continue
+        found = sized(*args)
+        got = (found["bytes_per_token"], found["all_layers_bytes_per_token"])
+        if got != (int(row["growth_bytes_per_token"]), int(row["all_layers_bytes_per_token"])):
+            wrong.append((row["file"], got, row["growth_bytes_per_token"], row["all_layers_bytes_per_token"]))
+    assert wrong == [] and len(rows) > 20
+
+
+def test_kv_size_path_that_is_not_there_is_told() -> None:
+    done = simkv("--model", "./nowhere/config.json", "--tokens", "1")
+    assert done.exit_code == 2 and "nowhere/config.json" in done.stderr
 
 
 def test_concurrency_windows_count_in_pages() -> None:

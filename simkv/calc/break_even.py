@@ -66,9 +66,9 @@ class Machine:
 
     def eq2_bytes_per_s(self, span_tokens: int) -> float | None:
         """Mooncake's bound; None for shapes that it has no letters for (MLA, windows, states)."""
-        main = self.model.attention[0]
-        if len(self.model.attention) > 1 or main.mla is not None or not self.model.uniform:
+        if len(self.model.attention) != 1 or self.model.mla or not self.model.uniform:
             return None
+        (main,) = self.model.attention
         element_bytes = vector_bytes(main.head_dim, self.kv_dtype) / main.head_dim
         gqa = main.heads / main.kv_heads
         return mooncake_bytes_per_s(self.model.hidden, gqa, span_tokens, self.flops_per_s, element_bytes)

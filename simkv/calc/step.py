@@ -67,7 +67,7 @@ Terms = list[tuple[str, float, str]]
 def _decode_terms(cost: RooflineStep, batch: int, context: int) -> Terms:
     without_s, _, _ = cost.decode(batch, 0)
     attention_s = cost.decode(batch, batch * context)[0] - without_s
-    return [*_common(cost, batch, batch, batch), ("attention", attention_s, f"reads {batch * context:,} tokens' KV")]
+    return [*_common(cost, batch, batch, batch), ("attention", attention_s, f"KV of {batch * context:,} tokens")]
 
 
 def _prefill_terms(cost: RooflineStep, tokens: int) -> Terms:
@@ -80,7 +80,7 @@ def _common(cost: RooflineStep, tokens: int, sequences: int, sampled: int) -> Te
     """Return every term but attention."""
     terms: Terms = [
         ("overhead", cost.overhead_s, f"{cost.layers} layers"),
-        ("sequences", cost.sequence_s * sequences, "sampling and set-up of each"),
+        ("sequences", cost.sequence_s * sequences, "sampling, set-up and states of each"),
         ("linear", cost.linear.seconds(tokens), _bound(cost.linear, tokens)),
         ("lm_head", cost.head.seconds(sampled), _bound(cost.head, sampled)),
     ]

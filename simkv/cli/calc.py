@@ -17,9 +17,10 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Work out a closed form: formula, inputs with units, answer."
 )
 
-ModelOption = Annotated[str, typer.Option("--model", metavar="NAME", help="A model of the catalogue.")]
+_MODEL = "A model of the catalogue, or the path of a config.json."
+ModelOption = Annotated[str, typer.Option("--model", metavar="NAME", help=_MODEL)]
 HardwareOption = Annotated[str, typer.Option("--hardware", metavar="NAME", help="An accelerator of the catalogue.")]
-SomeModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help="A model of the catalogue.")]
+SomeModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help=_MODEL)]
 SomeHardware = Annotated[
     str | None, typer.Option("--hardware", metavar="NAME", help="An accelerator of the catalogue.")
 ]
