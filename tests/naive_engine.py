@@ -108,6 +108,7 @@ class Sequence:
         self.decoding = False
         self.path: list[int] = []
         self.private = 0
+        self.side = 0
         self.loaded = False
         self.noted = False
         self.refused = False
@@ -210,7 +211,8 @@ class NaiveEngine:
 
     def arrive(self, request: Request) -> None:
         tokens = request.prompt_tokens + request.output_tokens
-        if tokens > self.engine.max_model_len or self.blocks(tokens - 1) > self.engine.num_gpu_blocks:
+        largest = self.blocks(tokens - 1) + self.side_blocks(tokens - 1, tokens - 1)
+        if tokens > self.engine.max_model_len or largest > self.engine.num_gpu_blocks:
             self.rows.append(NaiveRow(request.id, True, finish_s=self.now))
             return
         sequence = Sequence(request, self.keys(request), self.priorities.get(request.cls, 0))
@@ -232,6 +234,20 @@ class NaiveEngine:
 
     def blocks(self, tokens: int) -> int:
         return -(-tokens // self.bt)
+
+    def side_blocks(self, prompt: int, last: int) -> int:
+        """What a sequence needs beside its tokens' blocks: in its prefill, or later, whichever is more."""
+        side = self.engine.side
+        if side is None:
+            return 0
+        pages = [side.state_pages, side.state_pages]
+        for window in side.windows:
+            pages[0] += min(-(-prompt // window.block_tokens), window.prefilling)
+            pages[1] += min(-(-last // window.block_tokens), window.decoding)
+        return max(-(-number // side.pages_per_block) for number in pages)
+
+    def side_of(self, sequence: Sequence, prompt: int) -> int:
+        return self.side_blocks(prompt, sequence.request.prompt_tokens + sequence.request.output_tokens - 1)
 
     def queue(self, sequence: Sequence) -> None:
         self.waiting.append(sequence)
@@ -289,6 +305,9 @@ class NaiveEngine:
                 sequence.enter("decode", self.now)
                 if sequence.made == sequence.request.output_tokens:
                     self.finish(sequence)
+                else:
+                    self.vram.private += self.side_of(sequence, 0) - sequence.side
+                    sequence.side = self.side_of(sequence, 0)
         for sequence in sorted(decoding, key=lambda s: s.request.id):
             if sequence.made == sequence.request.output_tokens:
                 self.finish(sequence)
@@ -346,6 +365,7 @@ class NaiveEngine:
     def try_head(self, head: Sequence, budget: int) -> bool:
         vram, dram, bt = self.vram, self.dram, self.bt
         reserve = self.blocks(head.target) if self.engine.reserve_full_prompt else 0
+        side = self.side_of(head, head.target)
         if not head.loaded:
             most = (head.target - 1) // bt if self.engine.prefix_caching else 0
             hit = 0
@@ -360,11 +380,11 @@ class NaiveEngine:
                 end += 1
             available = vram.available - sum(key in vram.order for key in head.keys[:hit])
             if end > hit:
-                if max(end - hit, reserve - hit) > available:
+                if max(end - hit, reserve - hit + side if reserve else 0) > available:
                     return False
             else:
                 chunk = min(head.target - hit * bt, budget)
-                if max(self.blocks(hit * bt + chunk), reserve) - hit > available:
+                if max(self.blocks(hit * bt + chunk), reserve) - hit + side > available:
                     return False
             self.note_hits(head, hit, end)
             for key in head.keys[:hit]:
@@ -376,7 +396,7 @@ class NaiveEngine:
                 return True
         chunk = min(head.target - head.tokens, budget)
         need = self.blocks(head.tokens + chunk) - head.held
-        if max(need, reserve - head.held) > vram.available:
+        if max(need, reserve - head.held) + side > vram.available:
             return False
         self.waiting.pop(0)
         head.loaded = False
@@ -386,6 +406,8 @@ class NaiveEngine:
             head.row.scheduled_s = self.now
         head.enter("recompute" if head.row.preemptions else "prefill", self.now)
         self.take(head, need)
+        vram.take(side)
+        head.side = side
         self.running.append(head)
         self.compute(head, chunk)
         return True
@@ -458,9 +480,9 @@ class NaiveEngine:
             sequence.path.append(key)
 
     def release(self, sequence: Sequence) -> None:
-        self.vram.private -= sequence.private
+        self.vram.private -= sequence.private + sequence.side
         self.vram.unpin(sequence.path)
-        sequence.private = 0
+        sequence.private = sequence.side = 0
         sequence.path = []
         sequence.decoding = False
         self.running.remove(sequence)

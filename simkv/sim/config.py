@@ -40,12 +40,48 @@ class StepCost(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WindowPages:
+    """One group of layers that see no further than a window, and the pages that it takes at most."""
+
+    block_tokens: int
+    """Tokens of one page."""
+    decoding: int
+    prefilling: int
+    """With what one step computes beside the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBlocks:
+    """What a running sequence holds beyond the blocks of its tokens: windows and states, which stop growing.
+
+    A sequence takes at admission what its prefill and its later decoding need at most, gives the rest of the
+    prefill back when its prompt is complete, and everything at its end.
+    """
+
+    windows: tuple[WindowPages, ...]
+    state_pages: int
+    pages_per_block: int = 1
+
+    def decoding(self, tokens: int) -> int:
+        """Blocks beside a sequence that decodes up to ``tokens``."""
+        return self._blocks(sum(min(-(-tokens // one.block_tokens), one.decoding) for one in self.windows))
+
+    def admitted(self, prompt: int, tokens: int) -> int:
+        """Blocks beside a sequence whose ``prompt`` is about to be computed and that will decode up to ``tokens``."""
+        pages = sum(min(-(-prompt // one.block_tokens), one.prefilling) for one in self.windows)
+        return max(self._blocks(pages), self.decoding(tokens))
+
+    def _blocks(self, pages: int) -> int:
+        return -(-(pages + self.state_pages) // self.pages_per_block)
+
+
+@dataclass(frozen=True, slots=True)
 class EngineConfig:
     """One replica's engine, in vLLM's terms."""
 
     block_tokens: int
     block_bytes: int
-    """Bytes of one block, all layers, all tensor-parallel ranks together."""
+    """Bytes of one block: all layers whose cache grows, all tensor-parallel ranks together."""
     num_gpu_blocks: int
     """Usable blocks (vLLM's null block already taken off)."""
     max_num_seqs: int
@@ -56,6 +92,8 @@ class EngineConfig:
     reserve_full_prompt: bool = True
     load: Load = "hold"
     store_outputs: bool = False
+    side: SideBlocks | None = None
+    """None: every layer's cache grows."""
 
     def blocks(self, tokens: int) -> int:
         """Return the blocks that hold ``tokens`` tokens, the last perhaps in part."""
@@ -64,6 +102,14 @@ class EngineConfig:
     def most_hit_blocks(self, tokens: int) -> int:
         """Return how many leading blocks of ``tokens`` tokens a cache may give: one token is always computed."""
         return (tokens - 1) // self.block_tokens if self.prefix_caching else 0
+
+    def side_admitted(self, prompt: int, tokens: int) -> int:
+        """Return the blocks beside the tokens' own that a sequence takes at admission."""
+        return self.side.admitted(prompt, tokens) if self.side is not None else 0
+
+    def most_blocks(self, tokens: int) -> int:
+        """Return the blocks that a sequence of ``tokens`` takes at its most, alone."""
+        return self.blocks(tokens) + self.side_admitted(tokens, tokens)
 
 
 @dataclass(frozen=True, slots=True)

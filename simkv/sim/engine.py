@@ -134,10 +134,10 @@ class Engine:
     def blocks_of(self, live: Live) -> int:
         """Private blocks that a running request holds now."""
         if live.step0 < 0:
-            return live.blocks_held
+            return live.blocks_held + live.side_blocks
         assert live.handle is not None
         tokens = live.context(max(self._allocated, live.step0))
-        return self.config.blocks(tokens) - live.handle.end
+        return self.config.blocks(tokens) - live.handle.end + live.side_blocks
 
     @property
     def live_requests(self) -> int:
@@ -210,6 +210,7 @@ class Engine:
             self._finish(live, now)
             return
         live.enter(DECODE, now)
+        self.holdings.end_prefill(live)
         self.batch.add(live, self.step, remaining)
 
     def _finish(self, live: Live, now: float) -> None:

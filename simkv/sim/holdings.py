@@ -50,6 +50,14 @@ class Holdings:
         if end:
             live.store_refused = not self.mover.store(handle, live.request.spans, end)
 
+    def end_prefill(self, live: Live) -> None:
+        """Give back what only the prefill needed of windows: from here on ``live`` computes a token a step."""
+        side = self.config.side
+        if side is not None:
+            keep = side.decoding(live.last_tokens)
+            self.pool.give(live.side_blocks - keep)
+            live.side_blocks = keep
+
     def release(self, live: Live, tokens: int, keep_outputs: bool) -> None:
         """Give back what ``live`` holds for ``tokens`` tokens; full blocks stay cached, to be evicted tails first."""
         block_tokens = self.config.block_tokens
@@ -66,7 +74,7 @@ class Holdings:
             live.handle = handle
         if keep_outputs and (self.config.store_outputs or live.store_refused):
             self._store(live)
-        self.pool.give(private)
+        self.pool.give(private + live.side_blocks)
         self.pool.index.unpin(handle)
         live.handle = None
-        live.blocks_held = 0
+        live.blocks_held = live.side_blocks = 0

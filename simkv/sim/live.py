@@ -37,6 +37,7 @@ class Live:
         "recomputed",
         "request",
         "scheduled_s",
+        "side_blocks",
         "since_s",
         "state",
         "step0",
@@ -69,6 +70,8 @@ class Live:
         self.handle: Node | None = None
         self.blocks_held = 0
         """Private blocks while not decoding (what decoding adds follows from the step)."""
+        self.side_blocks = 0
+        """Private blocks of windows and states, while running."""
         self.computed_once = 0
         """Tokens computed (or loaded) before the last preemption."""
         self.recomputed = 0
@@ -95,6 +98,11 @@ class Live:
         self.parts[self.state] += now - self.since_s
         self.state = state
         self.since_s = now
+
+    @property
+    def last_tokens(self) -> int:
+        """Tokens in VRAM at its end: the last output token is never read."""
+        return self.request.prompt_tokens + self.request.output_tokens - 1
 
     def context(self, step: int) -> int:
         """Tokens in VRAM at the beginning of engine step ``step``."""

@@ -73,6 +73,7 @@ class QueuePrefetcher:
         blocks = 0
         for other in engine.scheduler.first(self.window):
             blocks += engine.config.blocks(other.target)
+            blocks += engine.config.side_admitted(other.target, other.last_tokens)
             if other is live:
                 return blocks <= engine.pool.available_blocks
         return False

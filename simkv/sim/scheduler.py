@@ -203,10 +203,11 @@ class Scheduler:
         holds = hit_end > vram_end and not engine.overlaps
         tokens = hit_end * config.block_tokens
         chunk = min(live.target - tokens, budget)
+        side = config.side_admitted(live.target, live.last_tokens)
         own = 0 if holds else self.config.blocks(tokens + chunk) - hit_end
-        need = hit_end - vram_end + own
+        need = hit_end - vram_end + own + (0 if holds else side)
         if config.reserve_full_prompt:
-            need = max(need, self.config.blocks(live.target) - vram_end)
+            need = max(need, self.config.blocks(live.target) - vram_end + side)
         if need > pool.available_blocks - unpinned_blocks(match):
             return -1
         self._note_hits(live, vram_end, hit_end)
@@ -216,7 +217,7 @@ class Scheduler:
         if hit_end > vram_end:
             live.handle, load = engine.mover.receive(live.handle, live.request.spans, hit_end, dram, DEMAND)
         if not holds:
-            self._start(live, now, chunk, own, load)
+            self._start(live, now, chunk, own, side, load)
             return chunk
         assert load is not None
         heappop(self.waiting)
@@ -230,17 +231,22 @@ class Scheduler:
         chunk = min(live.target - live.tokens, budget)
         need = self.config.blocks(live.tokens + chunk) - live.handle.end
         most = self.config.blocks(live.target) - live.handle.end if self.config.reserve_full_prompt else need
-        if max(most, need) > self.engine.pool.available_blocks:
+        side = self.config.side_admitted(live.target, live.last_tokens)
+        if max(most, need) + side > self.engine.pool.available_blocks:
             return -1
-        self._start(live, now, chunk, need, None)
+        self._start(live, now, chunk, need, side, None)
         return chunk
 
-    def _start(self, live: Live, now: float, chunk: int, need: int, load: Load | None) -> None:
-        """Put the head of the queue into the batch with its first chunk and the ``need`` blocks that it takes."""
+    def _start(self, live: Live, now: float, chunk: int, need: int, side: int, load: Load | None) -> None:
+        """Put the head of the queue into the batch with its first chunk and the blocks that it takes.
+
+        ``need`` of them are of its tokens, ``side`` of its windows and states.
+        """
         heappop(self.waiting)
-        if need:
-            self.engine.holdings.take(need)
+        if need + side:
+            self.engine.holdings.take(need + side)
             live.blocks_held = need
+            live.side_blocks = side
         self._places += 1
         live.place = self._places
         self.engine.admitted(live, now)

@@ -119,7 +119,7 @@ class System:
     def _can_ever_fit(self, request: Request) -> bool:
         engine = self.config.engine
         tokens = request.prompt_tokens + request.output_tokens
-        return tokens <= engine.max_model_len and engine.blocks(tokens - 1) <= engine.num_gpu_blocks
+        return tokens <= engine.max_model_len and engine.most_blocks(tokens - 1) <= engine.num_gpu_blocks
 
     # ---- endings
 
