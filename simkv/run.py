@@ -49,7 +49,7 @@ def run_scenario(
     names = [name for name in resolved.scenario.run.baselines if name == "no_offload" and _offloads(config)]
     parts = 1 + len(names)
     source = workload_source(resolved, seed)
-    expected = _expected_requests(resolved) if progress is not None else None
+    expected = _expected_requests(resolved, source) if progress is not None else None
     data = simulate(config, source, expected, _part(progress, 0, parts))
     odd = _odd_rows(resolved, source)
     baselines: dict[str, RunData] = {}
@@ -154,8 +154,12 @@ def _targets(section: Any) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
-def _expected_requests(resolved: Resolved) -> int | None:
+def _expected_requests(resolved: Resolved, source: Source) -> int | None:
+    from simkv.workload.readers import SessionsSource
+
     workload = resolved.scenario.workload
+    if isinstance(source, SessionsSource):
+        return source.expected_requests()
     if not isinstance(workload, TraceWorkload):
         return workload.requests
     if workload.limit:
@@ -166,11 +170,10 @@ def _expected_requests(resolved: Resolved) -> int | None:
 
 def _odd_rows(resolved: Resolved, source: Source) -> tuple[tuple[str, str], ...]:
     """Return what the reader of a trace put up with or left out, as warnings."""
-    if not isinstance(resolved.scenario.workload, TraceWorkload):
-        return ()
-    from simkv.workload.readers import TraceSource
+    from simkv.workload.readers import SessionsSource, TraceSource
 
-    assert isinstance(source, TraceSource)
+    if not isinstance(source, TraceSource | SessionsSource):
+        return ()
     return tuple(("trace_rows", f"In the trace, {sentence}.") for sentence in source.report.sentences())
 
 

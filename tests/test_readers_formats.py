@@ -270,7 +270,6 @@ def test_lines_packed_and_cut_off_are_refused(tmp_path: Path) -> None:
         (b"\x00\x01\x02", "is not text: it holds zero bytes"),
         (b"\x1f\x8bnonsense", "can't be read"),
         ("{}\n".encode("utf-16"), "is UTF-16 text"),
-        (b'{"id":"t","block_size":64,"hash_id_scope":"local","requests":[]}', "looks like an agent session"),
         (b"hello world\n", "hello world: is of no known format; formats that are read: "),
         (b'{"a": 1}\n', "is of no known format"),
     ],

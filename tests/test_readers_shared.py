@@ -106,7 +106,6 @@ def test_ceiling_in_full_blocks_is_just_below_and_falls_with_block_size(traces: 
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        ("claude_code_sessions/trace_0003.json", "agent session"),
         ("other_formats/ten_requests_text_cut.jsonl", "aibrix"),
         ("other_formats/tair_kvcache_optimizer_trace.jsonl", "Tair"),
         ("other_formats/lmbenchmark_agentic_demo.jsonl", "LMBenchmark"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from simkv.workload.readers import ReadReport, TraceSource
+    from simkv.workload.readers import ReadReport, SessionsSource, TraceSource
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Look at traces of requests, convert, fetch and fit them."
@@ -154,7 +154,7 @@ def _stem(file: Path) -> str:
 
 
 @contextmanager
-def _told(source: TraceSource, report: ReadReport) -> Iterator[Callable[[int], None]]:
+def _told(source: TraceSource | SessionsSource, report: ReadReport) -> Iterator[Callable[[int], None]]:
     """Show how far reading has come, and let Ctrl-C wait for a moment when it does no harm."""
     from simkv.cli.interrupt import Interrupt
     from simkv.cli.progress import Progress

@@ -10,7 +10,7 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import block_bytes, kv_bytes_per_token
 from simkv.formulas.pages import NULL_PAGES
 from simkv.formulas.step import ConstantStep, step_cost
-from simkv.scenario.base import FileRef
+from simkv.scenario.base import FileRef, plain
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import InlineHardware, InlineModel, Uplink
 from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, spec
@@ -145,8 +145,10 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
     workload, duration_s = resolved.scenario.workload, resolved.scenario.run.duration
     if isinstance(workload, TraceWorkload):
         from simkv.workload.readers import open_trace
+        from simkv.workload.starts import session_starts
+        from simkv.workload.streams import Streams
 
-        check_file(workload.path, "workload.path", resolved.layers.file)
+        check_file(workload.path, "workload.path", resolved.layers.file, folder=True)
         source = open_trace(
             workload.path.path,
             workload.format,
@@ -155,6 +157,8 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
             duration_s,
             workload.columns.by_role() if workload.columns is not None else None,
             workload.arrival_unit,
+            workload.block_tokens,
+            session_starts(plain(workload.arrival), Streams(seed), "workload.arrival") if workload.arrival else None,
         )
         if resolved.scenario.classes:
             _check_classes(tuple(resolved.scenario.classes), source.class_names, resolved.layers.file)
@@ -186,9 +190,9 @@ def _check_classes(configured: tuple[str, ...], found: tuple[str, ...], scenario
             )
 
 
-def check_file(ref: FileRef, path: str, scenario_file: str) -> None:
-    """Raise InputError where ``ref`` is no readable file, saying where it was looked for."""
-    if os.path.isfile(ref.path) or (os.path.exists(ref.path) and not os.path.isdir(ref.path)):
+def check_file(ref: FileRef, path: str, scenario_file: str, *, folder: bool = False) -> None:
+    """Raise InputError where ``ref`` is no file (or, with ``folder``, folder), saying where it was looked for."""
+    if os.path.exists(ref.path) and (folder or not os.path.isdir(ref.path)):
         return
     what = "is a folder" if os.path.isdir(ref.path) else "no such file"
     beside = os.path.dirname(ref.path)

@@ -41,9 +41,19 @@ def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("workload",), "nothing ends this workload", mend)
 
 
+_ONLY_FOR = {"arrival": ("agent-sessions", "aiperf"), "block_tokens": ("aiperf",)}
+"""Keys of a trace, and the formats with which they mean something."""
+
+
 def _trace(s: Scenario, given: Given) -> Iterator[Fault]:
     load = s.workload
-    if isinstance(load, TraceWorkload) and load.format not in ("auto", "log"):
+    if not isinstance(load, TraceWorkload):
+        return
+    for key, formats in _ONLY_FOR.items():
+        if getattr(load, key) is not None and load.format not in ("auto", *formats):
+            mend = f"it is for format {' and '.join(formats)}; leave it out"
+            yield Fault(("workload", key), f"does nothing with format {load.format}", mend)
+    if load.format not in ("auto", "log"):
         for key in load.told:
             yield Fault(
                 ("workload", key), f"does nothing with format {load.format}", "write format: log, or leave it out"

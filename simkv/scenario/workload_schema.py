@@ -13,8 +13,9 @@
   ``output_tokens``
 * ``batch``: ``size`` requests at time 0 and, with ``interval``, again every interval; ``prompt_tokens``,
   ``output_tokens``; no ``arrival``
-* ``trace``: ``path``, ``format``, ``time_scale``, ``limit``; for a log of one's own ``columns {arrival,
-  prompt_tokens, output_tokens, session, prefix_hash, prefix_tokens, class}`` and ``arrival_unit``
+* ``trace``: ``path``, ``format``, ``time_scale``, ``limit``; for recorded sessions ``arrival`` (of sessions) and
+  ``block_tokens``; for a log of one's own ``columns {arrival, prompt_tokens, output_tokens, session, prefix_hash,
+  prefix_tokens, class}`` and ``arrival_unit``
 * ``clients``: ``path`` (a folder), ``start``, ``duration`` (of the recording), ``rate_scale``, ``requests``
 * ``fitted``: ``path`` (what ``simkv trace fit`` wrote), ``requests``, ``rate_scale``
 
@@ -316,15 +317,28 @@ class TraceColumns(Section):
 
 
 class TraceWorkload(Section):
-    """Requests from a file."""
+    """Requests from a file, or sessions from a folder of them."""
 
     kind: Literal["trace"]
     path: FilePath
-    format: Literal["auto", "simkv", "qwen", "dynamo", "mooncake", "azure", "burstgpt", "log", "lengths"] = "auto"
+    format: Literal[
+        "auto", "simkv", "agent-sessions", "qwen", "dynamo", "aiperf", "mooncake", "azure", "burstgpt", "log", "lengths"
+    ] = "auto"
     time_scale: NumberAboveZero = Field(
-        default=1.0, description="Arrival times are multiplied by this: 2 is half the load"
+        default=1.0,
+        description="Recorded times (arrivals, pauses within sessions) are multiplied by this: 2 is half the load",
     )
-    limit: Count | None = Field(default=None, description="At most this many requests, from the front")
+    limit: Count | None = Field(
+        default=None, description="At most this many requests (agent-sessions, aiperf: sessions), from the front"
+    )
+    arrival: Arrival | None = Field(
+        default=None,
+        description="When sessions start (agent-sessions, aiperf); absent: as recorded, which agent-sessions are not: "
+        "all at once",
+    )
+    block_tokens: TokensAboveZero | None = Field(
+        default=None, description="Tokens of a hashed block (aiperf, whose rows don't say it); absent: 512"
+    )
     columns: TraceColumns | None = Field(default=None, description="Of a log of one's own (format log)")
     arrival_unit: Literal["s", "ms", "us", "ns", "datetime"] | None = Field(
         default=None, description="Of a log of one's own; absent: s, or datetime where the first arrival is a date"

@@ -7,19 +7,17 @@ prompts and documents come on top of ``prompt_tokens``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from simkv.errors import InputError, Problem
-from simkv.workload.arrivals import arrival_times, batch_times, think_times, users
+from simkv.workload.arrivals import batch_times, users
 from simkv.workload.bodies import DocumentBodies, PlainBodies
 from simkv.workload.request import Source
 from simkv.workload.sessions import SessionContent, SessionSource
 from simkv.workload.single import ClosedSource, Limits, OpenSource
 from simkv.workload.spec import Spec, choose, need, number, whole
+from simkv.workload.starts import open_times, session_starts, user_pauses
 from simkv.workload.streams import Streams
 
 WHERE = "workload"
@@ -54,33 +52,8 @@ def _unbounded(what: str, mend: str) -> InputError:
 def _single(content: PlainBodies, spec: Spec, streams: Streams, limits: Limits) -> Source:
     arrival, where = need(spec, "arrival", WHERE), f"{WHERE}.arrival"
     if arrival.get("process") == "closed_loop":
-        return ClosedSource(content, users(arrival, where), _user_pauses(arrival, streams), limits)
-    return OpenSource(content, _times(arrival, streams), limits)
-
-
-def _start_over(
-    make: Callable[[Any, np.random.Generator, str], Iterator[float]],
-    spec: Any,
-    streams: Streams,
-    purpose: str,
-    key: str,
-) -> Callable[[], Iterator[float]]:
-    """Return what makes the same iterator anew at each call; a wrong ``spec`` is refused here."""
-
-    def again() -> Iterator[float]:
-        return make(spec, streams(purpose), key)
-
-    again()
-    return again
-
-
-def _times(arrival: Spec, streams: Streams) -> Callable[[], Iterator[float]]:
-    return _start_over(arrival_times, arrival, streams, "arrivals", f"{WHERE}.arrival")
-
-
-def _user_pauses(arrival: Spec, streams: Streams) -> Callable[[], Iterator[float]]:
-    where = f"{WHERE}.arrival.think_time"
-    return _start_over(think_times, arrival.get("think_time"), streams, "user_think_times", where)
+        return ClosedSource(content, users(arrival, where), user_pauses(arrival, streams, where), limits)
+    return OpenSource(content, open_times(arrival, streams, where), limits)
 
 
 def _plain(spec: Spec, streams: Streams, limits: Limits) -> Source:
@@ -100,11 +73,7 @@ def _batch(spec: Spec, streams: Streams, limits: Limits) -> Source:
 
 def _sessions(spec: Spec, streams: Streams, limits: Limits) -> Source:
     content = SessionContent(spec, streams, WHERE)
-    arrival, where = need(spec, "arrival", WHERE), f"{WHERE}.arrival"
-    if arrival.get("process") == "closed_loop":
-        starts = partial(batch_times, users(arrival, where), None)
-        return SessionSource(content, limits, starts, _user_pauses(arrival, streams))
-    return SessionSource(content, limits, _times(arrival, streams))
+    return SessionSource(content, limits, *session_starts(need(spec, "arrival", WHERE), streams, f"{WHERE}.arrival"))
 
 
 _KINDS: dict[str, Callable[[Spec, Streams, Limits], Source]] = {

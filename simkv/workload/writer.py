@@ -15,6 +15,7 @@ from simkv.errors import InputError, Problem
 from simkv.workload.readers.base import ClassReader
 from simkv.workload.readers.own import MARK, PRIVATE, VERSION
 from simkv.workload.readers.report import ReadReport
+from simkv.workload.readers.sessions_source import SessionsSource
 from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 from simkv.workload.spec import number
@@ -59,7 +60,7 @@ def row(request: Request) -> dict[str, Any]:
 
 
 def convert(
-    source: TraceSource,
+    source: TraceSource | SessionsSource,
     report: ReadReport,
     out: Path,
     *,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from simkv.workload.readers.plan import SessionPlan
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
 
@@ -40,3 +41,14 @@ class ClassReader(Protocol):
 
     def has_classes(self, path: Path) -> bool:
         """Return whether the rows of ``path`` do; looks at its front only."""
+
+
+@runtime_checkable
+class SessionReader(TraceReader, Protocol):
+    """A trace reader of a format of sessions, whose later requests wait for earlier ones."""
+
+    def sessions(self, path: Path, report: ReadReport) -> Iterator[SessionPlan]:
+        """Yield the sessions of ``path`` in order of ``start_s``, each with a number of its own and a turn at least."""
+
+    def expected_requests(self, path: Path, sessions: int | None) -> int:
+        """Return about how many requests the first so many sessions of ``path`` have, at least 1; None: all."""

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from simkv.workload.readers.files import HEAD_BYTES, head
+from simkv.workload.readers.files import HEAD_BYTES, head, parts, whole
 
 _GZIP_TRAILER_BYTES = 4
+_ENOUGH_BYTES = 1 << 26
 
 
 def expected_lines(path: Path) -> float:
     """Return about how many lines ``path`` has, by the length of its first ones; at least 1.
 
-    Of a gzip file the last four bytes say how large the text is, modulo 4 GiB.
+    Of a gzip file the last four bytes say how large the text is, modulo 4 GiB. A folder has as many
+    as its files of sessions hold requests.
     """
+    if path.is_dir():
+        return expected_keys(parts(path), b'"in"')
     start = head(path)
     lines = max(1, start.count(b"\n"))
     if len(start) < HEAD_BYTES:
         return lines
     return max(1.0, _text_bytes(path) * lines / len(start))
+
+
+def expected_keys(files: Sequence[Path], key: bytes) -> int:
+    """Return about how often ``key`` stands in ``files``, at least 1, by the first 64 MiB of them."""
+    found = looked_at = read_bytes = 0
+    for file in files:
+        text = whole(file)
+        found += text.count(key)
+        looked_at += 1
+        read_bytes += len(text)
+        if read_bytes > _ENOUGH_BYTES:
+            break
+    return max(1, round(found * len(files) / max(1, looked_at)))
 
 
 def _text_bytes(path: Path) -> int:

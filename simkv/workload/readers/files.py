@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ from typing import BinaryIO, cast
 from simkv.errors import InputError, Problem
 
 MAX_LINE_BYTES = 1 << 20
+MAX_WHOLE_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
 BOM = b"\xef\xbb\xbf"
 
@@ -60,6 +62,30 @@ def head(path: Path) -> bytes:
     if what:
         raise InputError(Problem(what, mend, file=str(path)))
     return start.removeprefix(BOM)
+
+
+def parts(path: Path) -> list[Path]:
+    """Return the files of a trace: ``path``, or where it is a folder its JSON files, by name; [] where it has none."""
+    if not os.path.isdir(path):
+        return [path]
+    found = (p for p in path.iterdir() if p.name.endswith((".json", ".json.gz")) and not p.name.startswith("."))
+    return sorted(p for p in found if not p.is_dir())
+
+
+def whole(path: Path) -> bytes:
+    """Return all of the text in ``path``, without a byte order mark; of formats that aren't lines.
+
+    Raises InputError as :func:`head` does, and for a text of over 1 GiB.
+    """
+    head(path)
+    try:
+        with _open(path) as file:
+            text = file.read(MAX_WHOLE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(Problem(f"can't be read: {error}", "get a whole copy of the file", file=str(path))) from error
+    if len(text) > MAX_WHOLE_BYTES:
+        raise InputError(Problem("is larger than 1 GiB", "split it into files of one session each", file=str(path)))
+    return text.removeprefix(BOM)
 
 
 def excerpt(text: object, most: int = 60) -> str:

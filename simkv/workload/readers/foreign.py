@@ -4,8 +4,6 @@ from __future__ import annotations
 
 _LOOK_BYTES = 4096
 _FORMATS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
-    ("an agent session of kv-cache-tester (JSON)", (b'"hash_id_scope"', b'"block_size"')),
-    ("an AIPerf trace with sessions (JSONL)", (b'"session_id"', b'"output_length"')),
     ("an aibrix trace, several requests a row (JSONL)", (b'"requests"', b'"Prompt Length"')),
     ("a measured run of LLMServingSim, not its workload (JSONL)", (b'"first_token_ts"', b'"input_toks"')),
     ("a Vidur file of lengths without arrivals (CSV)", (b"num_prefill_tokens", b"num_decode_tokens")),
@@ -15,6 +13,7 @@ _FORMATS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     ("an OpenTelemetry trace (JSON)", (b'"trace_id"', b'"span')),
     ("an LMBenchmark agent plan (JSONL)", (b'"round_id"', b'"agent_id"')),
     ("an inference-perf configuration (JSON)", (b'"input_sequence_length"', b'"output_sequence_length"')),
+    ("a fitted workload (its place is workload.kind: fitted)", (b'{"simkv_workload"',)),
     ("a YAML file", (b"\nworkload:", b"\nmodel:")),
 )
 

@@ -53,7 +53,7 @@ class Fields:
         """``path`` is what messages name; ``keys`` are those of the format; ``prefix`` goes before each key."""
         self._path = path
         self._keys = keys
-        self._prefix = prefix
+        self.prefix = prefix
 
     def under(self, prefix: str) -> Fields:
         """Return the same for objects inside a row, whose keys messages show behind ``prefix``."""
@@ -85,12 +85,12 @@ class Fields:
         """Return the error that ``row`` lacks ``key``, with the key that it may have been meant as."""
         near = get_close_matches(key, [name for name in row if name not in self._keys], 1, 0.5)
         mend = f"rename {near[0]!r}" if near else f"the row has {', '.join(map(repr, list(row)[:6])) or 'no keys'}"
-        return _problem(self._path, line, self._prefix + key, "", "is missing", mend)
+        return _problem(self._path, line, self.prefix + key, "", "is missing", mend)
 
     def bad(self, line: int, key: str, value: object, what: str, mend: str) -> InputError:
         """Return the error that says what is wrong with the value of ``key``."""
         shown = excerpt(json.dumps(value, ensure_ascii=False))
-        return _problem(self._path, line, self._prefix + key, shown, what, mend)
+        return _problem(self._path, line, self.prefix + key, shown, what, mend)
 
     def _number(self, row: Row, key: str, line: int) -> int | float:
         value = row.get(key)

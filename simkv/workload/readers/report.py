@@ -13,12 +13,16 @@ class Note:
     what: str
     dropped: bool
     first_line: int
+    """0: not in lines; ``place`` tells."""
+    place: str
+    """Where it came first, in words."""
     count: int = 0
 
     def __str__(self) -> str:
         fate = "dropped" if self.dropped else "kept"
-        rows = "row" if self.count == 1 else "rows"
-        return f"{self.count:,} {rows} {fate}: {self.what} (first on line {self.first_line})"
+        noun = "row" if self.first_line else "entry"
+        nouns = noun if self.count == 1 else "rows" if self.first_line else "entries"
+        return f"{self.count:,} {nouns} {fate}: {self.what} (first {self.place})"
 
 
 @dataclass(slots=True)
@@ -39,11 +43,14 @@ class ReadReport:
     """Size of the hashed blocks of the format; None: it has none."""
     notes: dict[str, Note] = field(default_factory=dict)
 
-    def note(self, code: str, what: str, line: int, *, dropped: bool = False) -> None:
-        """Count one row with the irregularity ``code``; ``what`` says it in words."""
+    def note(self, code: str, what: str, line: int, *, dropped: bool = False, place: str = "") -> None:
+        """Count one row with the irregularity ``code``; ``what`` says it in words.
+
+        In files that don't go by lines ``line`` is 0 and ``place`` says where it is.
+        """
         entry = self.notes.get(code)
         if entry is None:
-            entry = self.notes[code] = Note(code, what, dropped, line)
+            entry = self.notes[code] = Note(code, what, dropped, line, place or f"on line {line}")
         entry.count += 1
 
     @property
