@@ -156,7 +156,7 @@ def test_lengths_both_spellings_are_read_as_private_prompts(write: Write) -> Non
     ours = read(write(own(0.5, 100, 10), own(2, 50.0, 5), name="a.jsonl"))
     theirs = read(
         write(
-            {"input_toks": 100, "output_toks": 10, "arrival_time_ns": 500_000_000, "input_tok_ids": [1, 2]},
+            {"input_toks": 100, "output_toks": 10, "arrival_time_ns": 500_000_000, "model": "m"},
             {"input_toks": 50, "output_toks": 5, "arrival_time_ns": 2_000_000_000},
             name="b.jsonl",
         )

@@ -20,6 +20,7 @@ from simkv.workload.ceiling import Ceiling
 from simkv.workload.inspect import Inspection, inspect_requests
 from simkv.workload.readers import READERS, ReadReport, open_trace
 from simkv.workload.readers.blocks import block_spans
+from simkv.workload.readers.tokens import TokenBlocks
 from simkv.workload.request import PRIVATE_STREAM_BASE as P
 from simkv.workload.request import Request
 
@@ -310,6 +311,98 @@ def test_dynamo_sample_has_the_reuse_that_its_hashes_tell(shared: Path) -> None:
     assert sum(r.prompt_tokens for r in made) == sum(row["input_tokens"] for row in rows) == 66_520
     assert [r.arrival_s for r in made] == sorted(r.arrival_s for r in made)
     assert {r.session for r in made} == set(range(5))
+
+
+# ---- tokens of LLMServingSim --------------------------------------------------------------------
+
+
+def served(inputs: list[int] | None, outputs: list[int] | None, **more: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {"input_toks": 40, "output_toks": 8, "arrival_time_ns": 5_000_000_000}
+    if inputs is not None:
+        row |= {"input_tok_ids": inputs, "input_toks": len(inputs)}
+    if outputs is not None:
+        row |= {"output_tok_ids": outputs, "output_toks": len(outputs)}
+    return {**row, **more}
+
+
+def test_tokens_share_full_blocks_of_equal_beginnings(write: Write) -> None:
+    text = list(range(1000, 1050))
+    path = write(
+        served(text, [7] * 20), served([*text[:33], 1, 2], [8]), served([9, *text], [7] * 20), served(text, [6])
+    )
+    made = read(path)
+    assert made[0].spans == ((0, 0, 64), (P, 0, 6))
+    assert made[1].spans == ((0, 0, 32), (P + 1, 0, 4))
+    assert made[2].spans == ((0, 64, 64), (P + 2, 0, 7))
+    assert made[3].spans == ((0, 0, 48), (P + 3, 0, 3))
+    assert covered(made)
+
+
+def test_tokens_of_an_answer_are_shared_by_the_prompt_that_goes_on(write: Write) -> None:
+    """The third block of the first request is half prompt, half answer."""
+    prompt, answer = list(range(40)), list(range(100, 130))
+    made = read(write(served(prompt, answer), served([*prompt, *answer, *range(200, 210)], [1])))
+    ceiling = Ceiling(1)
+    assert [ceiling.add_uncapped(r) for r in made] == [0, 64]
+
+
+def test_tokens_that_fill_their_blocks_leave_nothing_private(write: Write) -> None:
+    assert read(write(served(list(range(20)), list(range(12)))))[0].spans == ((0, 0, 32),)
+
+
+def test_tokens_may_be_known_of_prompts_alone_or_of_some_rows(write: Write) -> None:
+    made = read(write(served(list(range(32)), None), served(None, None), served(list(range(32)), None)))
+    assert [r.spans[0] for r in made] == [(0, 0, 32), (P + 1, 0, 48), (0, 0, 32)]
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=70), min_size=2, max_size=6))
+def test_token_blocks_agree_as_far_as_the_tokens_do(texts: list[list[int]]) -> None:
+    blocks = TokenBlocks()
+    numbered = [blocks.number(text) for text in texts]
+    for text, numbers in zip(texts, numbered, strict=True):
+        for other, others in zip(texts, numbered, strict=True):
+            common = next((k for k, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), 10**6)
+            common = min(common, len(text), len(other))
+            shared = [a == b for a, b in zip(numbers, others, strict=False)]
+            assert shared == [k < common // 16 for k in range(len(shared))]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (served([1, 2], [3], input_toks=5), "input_tok_ids = [1, 2]: has 2 ids where there are 5 tokens"),
+        (served([1, 2], [3], output_toks=2), "output_tok_ids = [3]: has 1 ids where there are 2 tokens"),
+        (served([1, -2], [3]), "input_tok_ids = [1, -2]: is no list of token ids"),
+        (served([1, 2.0], [3]), "is no list of token ids"),  # type: ignore[list-item]
+        (served([1, 2**32], [3]), "input_tok_ids = 4294967296: is no token of any vocabulary"),
+        (served(None, None, input_tok_ids="x"), 'input_tok_ids = "x": is no list of token ids'),
+    ],
+)
+def test_tokens_that_do_not_fit_are_answered(write: Write, row: dict[str, Any], message: str) -> None:
+    path = write(served([1], [2]), row)
+    text = complaint(path)
+    assert text.startswith(f"{path}:2: ")
+    assert message in text
+
+
+@pytest.mark.shared
+def test_tokens_of_the_public_sample_share_their_prefixes(shared: Path) -> None:
+    path = shared / "traces/other_formats/example_trace.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    made = read(path)
+    assert len(made) == len(rows) == 10
+    assert covered(made)
+    ceiling = Ceiling(1)
+    hits = [ceiling.add_uncapped(r) for r in made]
+    texts = [row["input_tok_ids"] + row["output_tok_ids"] for row in rows]
+    for k, row in enumerate(rows):
+        common = [_common(texts[k], other) // 16 * 16 for other in texts[:k]]
+        assert hits[k] == min(max(common, default=0), row["input_toks"])
+
+
+def _common(one: list[int], other: list[int]) -> int:
+    differing = (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 # ---- telling apart, block counts ----------------------------------------------------------------
