@@ -39,13 +39,18 @@ def first_order(resolved: Resolved, config: SystemConfig, data: RunData) -> Mapp
 
 
 def concurrency_formula(config: SystemConfig, data: RunData) -> float | None:
-    """C_max of all replicas: KV blocks over the blocks of a mean request at its end, at most the seats."""
+    """C_max of all replicas: KV blocks over those of a mean request at its end, at most the seats.
+
+    Windows and states count with what they take while it decodes.
+    """
     served = ~data.requests["rejected"].astype(bool)
     if not served.any():
         return None
     engine = config.engine
     tokens = data.requests["prompt_tokens"][served].mean() + data.requests["output_tokens"][served].mean()
     blocks = -(-float(tokens) // engine.block_tokens)
+    if engine.side is not None:
+        blocks += engine.side.decoding(round(tokens))
     return float(min(engine.num_gpu_blocks // blocks, engine.max_num_seqs) * config.replicas)
 
 

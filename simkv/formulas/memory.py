@@ -138,9 +138,12 @@ def native_weight_dtype(model: ModelShape, weight_dtype: str) -> str:
 
 
 def part_dtypes(model: ModelShape, weight_dtype: str) -> tuple[str, str, str]:
-    """Return the dtypes of mixers, of dense MLPs and of routed experts; a given dtype is that of all three."""
+    """Return the dtypes of mixers, of dense MLPs and of routed experts.
+
+    The checkpoint's own, ``auto`` or by name, keeps parts that it has in other formats; any other is that of all.
+    """
     main = native_weight_dtype(model, weight_dtype)
-    if weight_dtype != "auto":
+    if main != native_weight_dtype(model, "auto"):
         return main, main, main
     mixer, dense, experts = (own or main for own in (model.mixer_dtype, model.dense_dtype, model.expert_dtype))
     return normalise_dtype(mixer), normalise_dtype(dense), normalise_dtype(experts)

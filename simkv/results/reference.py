@@ -49,6 +49,9 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `idle_gpus` | An instance is rented whole, and some of its GPUs do nothing |
 | `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
 | `budget_disagrees` | The engine's own KV pool is used, although the model doesn't fit by the estimate |
+| `hybrid_prefix` | The model has windows or states: whether a prefix hit still finds its own is not modelled |
+| `windows_not_freed` | No layer of the model sees all tokens: what has left a window is not freed |
+| `hybrid_idle` | `engine.hybrid_kv_cache` is false, and the model has no windows |
 | `trace_rows` | Rows of the trace were left out, moved or mended: how many, why, and where first |
 """
 

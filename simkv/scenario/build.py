@@ -7,12 +7,12 @@ from math import inf
 from typing import Any
 
 from simkv.errors import InputError, Problem
-from simkv.formulas.kv_size import block_bytes, kv_bytes_per_token
-from simkv.formulas.pages import NULL_PAGES
+from simkv.formulas.pages import NULL_PAGES, PageLayout, state_pages
 from simkv.formulas.step import ConstantStep, step_cost
+from simkv.scenario import paging
 from simkv.scenario.base import FileRef, plain
 from simkv.scenario.resolve import Resolved
-from simkv.scenario.schema import InlineHardware, InlineModel, Uplink
+from simkv.scenario.schema import Engine, InlineHardware, InlineModel, Uplink
 from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, spec
 from simkv.sim.config import (
     ClassConfig,
@@ -20,9 +20,11 @@ from simkv.sim.config import (
     EngineConfig,
     LinkConfig,
     OffloadConfig,
+    SideBlocks,
     SsdConfig,
     StepCost,
     SystemConfig,
+    WindowPages,
 )
 from simkv.workload.request import Source
 
@@ -50,9 +52,11 @@ def engine_config(resolved: Resolved) -> EngineConfig:
     """Return one replica's engine."""
     engine = resolved.scenario.engine
     assert engine.max_model_len is not None, "resolved"
+    layout = _layout(resolved)
+    block_tokens = layout.block_tokens if layout is not None else engine.block_tokens
     return EngineConfig(
-        block_tokens=engine.block_tokens,
-        block_bytes=_block_bytes(resolved),
+        block_tokens=block_tokens,
+        block_bytes=block_tokens * kv_bytes_of_token(resolved),
         num_gpu_blocks=usable_blocks(resolved),
         max_num_seqs=engine.max_num_seqs,
         max_num_batched_tokens=engine.max_num_batched_tokens,
@@ -62,7 +66,29 @@ def engine_config(resolved: Resolved) -> EngineConfig:
         reserve_full_prompt=engine.reserve_full_prompt,
         load=engine.load,
         store_outputs=engine.store_outputs,
+        side=side_blocks(layout, engine) if layout is not None else None,
     )
+
+
+def side_blocks(layout: PageLayout, engine: Engine) -> SideBlocks | None:
+    """Return what a sequence holds beside the blocks of its tokens; None where every layer's cache grows."""
+    if not layout.bounded:
+        return None
+    batched, unbounded = engine.max_num_batched_tokens, 1 << 60
+    windows = tuple(
+        WindowPages(group.block_tokens, group.asked_pages(unbounded, 1, 0), group.asked_pages(unbounded, batched, 0))
+        for group in layout.bounded
+        if group.kind != "state"
+    )
+    states = (len(layout.bounded) - len(windows)) * state_pages(engine.prefix_caching)
+    return SideBlocks(windows, states, layout.pages_per_block)
+
+
+def _layout(resolved: Resolved) -> PageLayout | None:
+    """Return how the pool of a real machine is cut; an abstract one counts tokens."""
+    if resolved.model is None or isinstance(resolved.scenario.hardware, InlineHardware):
+        return None
+    return paging.layout_of(resolved.scenario, resolved.model)
 
 
 def usable_blocks(resolved: Resolved) -> int:
@@ -70,24 +96,18 @@ def usable_blocks(resolved: Resolved) -> int:
     hardware, engine = resolved.scenario.hardware, resolved.scenario.engine
     if isinstance(hardware, InlineHardware):
         return max(1, hardware.kv_tokens // engine.block_tokens)
-    assert engine.num_gpu_blocks is not None, "resolved"
-    return engine.num_gpu_blocks - NULL_PAGES
+    layout = _layout(resolved)
+    assert engine.num_gpu_blocks is not None and layout is not None, "resolved"
+    return (engine.num_gpu_blocks - NULL_PAGES) // layout.pages_per_block
 
 
 def kv_bytes_of_token(resolved: Resolved) -> int:
-    """Return the bytes of one token's KV, all layers and ranks."""
+    """Return the bytes of one token's KV in the layers whose cache grows, all ranks."""
     s = resolved.scenario
     if isinstance(s.model, InlineModel):
         return int(s.model.kv_bytes_per_token)
     assert resolved.model is not None
-    return kv_bytes_per_token(resolved.model, s.engine.kv_dtype, s.replicas.tensor_parallel)
-
-
-def _block_bytes(resolved: Resolved) -> int:
-    s = resolved.scenario
-    if resolved.model is None:
-        return s.engine.block_tokens * kv_bytes_of_token(resolved)
-    return block_bytes(resolved.model, s.engine.block_tokens, s.engine.kv_dtype, s.replicas.tensor_parallel)
+    return paging.growth_bytes_of_token(s, resolved.model)
 
 
 def cost(resolved: Resolved) -> StepCost:

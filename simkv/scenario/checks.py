@@ -150,7 +150,8 @@ def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
 
 _REAL_ONLY: tuple[Path, ...] = (
     ("engine", "gpu_memory_utilization"), ("engine", "num_gpu_blocks"), ("engine", "kv_cache_tokens"),
-    ("engine", "weight_dtype"), ("engine", "enforce_eager"), ("replicas", "tensor_parallel"),
+    ("engine", "weight_dtype"), ("engine", "enforce_eager"), ("engine", "hybrid_kv_cache"),
+    ("replicas", "tensor_parallel"),
 )  # fmt: skip
 
 

@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.formulas.memory import MemoryBudget, kv_budget, native_weight_dtype, override_blocks
+from simkv.formulas.pages import PageLayout
 from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.model import ModelShape
 from simkv.scenario import load as loading
+from simkv.scenario import paging
 from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
 from simkv.scenario.machine import idle_gpus
@@ -129,6 +131,8 @@ class _Filler:
 
     def pool(self) -> None:
         """Fill in dtypes, the longest sequence and the number of KV blocks."""
+        if self._model is not None:
+            paging.check_caches(self._model, self._layers.file)
         if self._gpu is None or self._model is None:
             self._abstract_pool()
             return
@@ -138,9 +142,10 @@ class _Filler:
         if engine.kv_dtype == "auto":
             self._fill("engine.kv_dtype", "bf16", "computed: 16-bit whatever the weights")
         if engine.kv_cache_tokens is not None:
-            blocks = engine.kv_cache_tokens // engine.block_tokens
-            self._fill("engine.num_gpu_blocks", blocks, "computed from kv_cache_tokens")
+            pages = paging.pages_of_log(self.scenario, self._layout(), engine.kv_cache_tokens, self._longest())
+            self._fill("engine.num_gpu_blocks", pages, "computed from kv_cache_tokens")
             self._fill("engine.kv_cache_tokens", None, "")
+        self.notes.extend(paging.paging_notes(self.scenario, self._model))
         if self.scenario.engine.num_gpu_blocks is not None:
             self._logged_pool(self.scenario.engine.num_gpu_blocks)
         else:
@@ -163,16 +168,20 @@ class _Filler:
             self.budget = override_blocks(self._estimate(None), blocks, "as given")
         except InfeasibleError as error:
             self.notes.append(("budget_disagrees", f"the engine's KV pool is used, although by the estimate {error}"))
-        tokens = blocks * self.scenario.engine.block_tokens
-        longest = self._longest()
+        layout, longest = self._layout(), self._longest()
+        tokens = paging.longest_in(self.scenario, layout, blocks, longest)
         if self.scenario.engine.max_model_len is None:
-            self._fill("engine.max_model_len", min(longest, tokens), "computed from model and KV pool")
+            self._fill("engine.max_model_len", tokens, "computed from model and KV pool")
         elif longest > tokens:
+            unit = f"blocks of {layout.block_tokens}" if len(layout.groups) == 1 else "pages"
             raise InfeasibleError(
-                f"one sequence of engine.max_model_len {longest} tokens doesn't fit {blocks} blocks of "
-                f"{self.scenario.engine.block_tokens}: {longest - tokens} tokens too many; "
-                f"it fits with max_model_len {tokens}"
+                f"one sequence of engine.max_model_len {longest} tokens doesn't fit {blocks} {unit}: "
+                f"{longest - tokens} tokens too many; it fits with max_model_len {tokens}"
             )
+
+    def _layout(self) -> PageLayout:
+        assert self._model is not None
+        return paging.layout_of(self.scenario, self._model)
 
     def _longest(self) -> int:
         assert self._model is not None
@@ -185,7 +194,8 @@ class _Filler:
             return kv_budget(
                 self._model, self._gpu, self.scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
                 engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
-                engine.max_num_batched_tokens, longest,
+                engine.max_num_batched_tokens, longest, paging.frees_windows(engine, self._model),
+                engine.prefix_caching,
             )  # fmt: skip
         except InputError as error:
             raise InputError([_placed(p, self._layers.file) for p in error.problems]) from None

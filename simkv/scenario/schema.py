@@ -84,7 +84,8 @@ class Engine(Section):
     block_tokens: Annotated[int, Quantity("count", least=1, most=4096)]
     gpu_memory_utilization: FractionAboveZero
     num_gpu_blocks: Annotated[int, Quantity("count", least=2)] | None = Field(
-        default=None, description="As the engine logs it; absent: from the budget"
+        default=None,
+        description="As the engine logs it (pages, of models with windows or states); absent: from the budget",
     )
     kv_cache_tokens: Annotated[int, Quantity("tokens", least=1), BeforeValidator(logged_tokens)] | None = Field(
         default=None, description='What the engine logged, a count or the line "GPU KV cache size: 41,408 tokens"'
@@ -96,6 +97,9 @@ class Engine(Section):
     enforce_eager: StrictBool
     scheduling: Literal["fcfs", "priority"]
     prefix_caching: StrictBool
+    hybrid_kv_cache: Annotated[
+        StrictBool, Field(description="Free what has left a window; false: layers with one grow as all others do")
+    ]
     reserve_full_prompt: Annotated[StrictBool, Field(description="Admit only what has room for its whole prompt")]
     load: Literal["hold", "overlap"] = Field(
         description="hold: a request waits for its load while others run; overlap: its step waits layer by layer"

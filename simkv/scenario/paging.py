@@ -1,0 +1,78 @@
+"""How the model's cache is cut into blocks in a scenario: which layers grow, and what stands beside them."""
+
+from __future__ import annotations
+
+from simkv.errors import InputError, Problem
+from simkv.formulas.kv_size import all_layers_bytes_per_token, kv_bytes_per_token
+from simkv.formulas.pages import (
+    NULL_PAGES,
+    Convention,
+    PageLayout,
+    page_layout,
+    pages_of_printed,
+    state_pages,
+)
+from simkv.model import ModelShape
+from simkv.scenario.schema import Engine, Scenario
+
+_CONCURRENCY_SINCE = (0, 21)
+"""vLLM version from which the printed pool is concurrency x longest sequence."""
+
+
+def check_caches(model: ModelShape, file: str) -> None:
+    """Raise :class:`InputError` for a model that keeps no KV cache: there is nothing to page or to move."""
+    if not any(kind.cached_layers for kind in model.attention):
+        what = "keeps states only, and no KV cache"
+        raise InputError(Problem(what, "choose a model with attention", file, None, "model", model.name))
+
+
+def frees_windows(engine: Engine, model: ModelShape) -> bool:
+    """Say whether what has left a window is freed; where no layer sees all tokens it isn't, here."""
+    return engine.hybrid_kv_cache and bool(model.full_attention)
+
+
+def layout_of(scenario: Scenario, model: ModelShape) -> PageLayout:
+    """Return how the engine cuts one rank's pool."""
+    engine, ranks = scenario.engine, scenario.replicas.tensor_parallel
+    return page_layout(model, engine.kv_dtype, ranks, engine.block_tokens, frees_windows(engine, model))
+
+
+def growth_bytes_of_token(scenario: Scenario, model: ModelShape) -> int:
+    """Return the bytes by which a sequence's cache grows a token at long context, all ranks."""
+    engine, ranks = scenario.engine, scenario.replicas.tensor_parallel
+    grows = kv_bytes_per_token if frees_windows(engine, model) else all_layers_bytes_per_token
+    return grows(model, engine.kv_dtype, ranks)
+
+
+def pages_of_log(scenario: Scenario, layout: PageLayout, tokens: int, longest: int) -> int:
+    """Return the pages of a pool that the engine logged as ``tokens``, by the convention of its version."""
+    engine = scenario.engine
+    if len(layout.groups) == 1:
+        return tokens // layout.block_tokens
+    version = tuple(int(part) for part in engine.version.split(".") if part.isdecimal())
+    convention: Convention = "concurrency" if version >= _CONCURRENCY_SINCE else "groups"
+    states = state_pages(engine.prefix_caching)
+    return pages_of_printed(layout, tokens, longest, engine.max_num_batched_tokens, states, convention)
+
+
+def longest_in(scenario: Scenario, layout: PageLayout, pages: int, most: int) -> int:
+    """Return the longest sequence, at most ``most`` tokens, that the engine reckons a pool of ``pages`` to hold."""
+    if len(layout.groups) == 1:
+        return min(most, pages * layout.block_tokens)
+    engine = scenario.engine
+    return layout.longest(pages - NULL_PAGES, engine.max_num_batched_tokens, state_pages(engine.prefix_caching), most)
+
+
+def paging_notes(scenario: Scenario, model: ModelShape) -> list[tuple[str, str]]:
+    """Return what the user should know of how windows and states are simulated."""
+    engine = scenario.engine
+    notes = []
+    if not model.full_attention:
+        what = "no layer sees all tokens: what has left a window is not freed here, every layer's cache grows"
+        notes.append(("windows_not_freed", f"In {model.name} {what}."))
+    elif not engine.hybrid_kv_cache and not model.windowed_attention:
+        notes.append(("hybrid_idle", f"engine.hybrid_kv_cache does nothing: {model.name} has no windows."))
+    if layout_of(scenario, model).bounded and engine.prefix_caching:
+        what = "finds the window and the state that it goes on from, which an engine may have evicted"
+        notes.append(("hybrid_prefix", f"A prefix hit is taken to be whole: it {what}."))
+    return notes
