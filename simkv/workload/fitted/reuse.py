@@ -8,14 +8,41 @@ _Key = tuple[int, int, int]
 """``(offset on the parent, stream, start)``."""
 
 
-class _Run:
-    """A run of one stream behind a given prefix: as long as anyone went along it, and who did so last."""
+class Passed:
+    """Who went how far along a run of tokens.
 
-    __slots__ = ("children", "last", "length")
+    ``(tokens, request)``, the latest last, and of those before only who went further than all since.
+    """
+
+    __slots__ = ("_latest",)
 
     def __init__(self) -> None:
-        self.length = 0
-        self.last = 0
+        self._latest: list[tuple[int, int]] = []
+
+    @property
+    def tokens(self) -> int:
+        """How far anyone went."""
+        return self._latest[0][0]
+
+    def last(self, tokens: int) -> int:
+        """Return who went at least ``tokens`` far last; -1: nobody."""
+        return next((request for far, request in reversed(self._latest) if far >= tokens), -1)
+
+    def go(self, tokens: int, request: int) -> None:
+        """Note that ``request`` goes ``tokens`` far."""
+        latest = self._latest
+        while latest and latest[-1][0] <= tokens:
+            latest.pop()
+        latest.append((tokens, request))
+
+
+class _Run:
+    """A run of one stream behind a given prefix, and those behind it."""
+
+    __slots__ = ("children", "passed")
+
+    def __init__(self) -> None:
+        self.passed = Passed()
         self.children: dict[_Key, _Run] = {}
 
 
@@ -27,12 +54,13 @@ class ReuseDistances:
         self._count = 0
 
     def add(self, request: Request) -> tuple[int, int]:
-        """Return how many leading prompt tokens were seen, and how many requests ago their end was passed last.
+        """Return how many leading prompt tokens were seen, and how many requests ago all of them were last.
 
         Both are 0 where nothing was seen. The request's own content counts as seen from now on.
         """
         self._count += 1
         run, offset, seen, last, known = self._root, 0, 0, 0, True
+        left = request.prompt_tokens
         for stream, start, length in request.spans:
             if stream >= PRIVATE_STREAM_BASE:
                 break
@@ -41,12 +69,11 @@ class ReuseDistances:
             if child is None:
                 known = False
                 child = run.children[key] = _Run()
-            elif known:
-                seen += min(child.length, length)
-                last = child.last
-                known = child.length >= length
-            child.length = max(child.length, length)
-            child.last = self._count
+            elif known and left > 0:
+                common = min(child.passed.tokens, length, left)
+                seen, left = seen + common, left - common
+                last = child.passed.last(common)
+                known = child.passed.tokens >= length
+            child.passed.go(length, self._count)
             run, offset = child, length
-        seen = min(seen, request.prompt_tokens)
         return (seen, self._count - last) if seen else (0, 0)

@@ -18,7 +18,8 @@ import numpy as np
 from simkv.errors import InputError, Problem
 from simkv.workload.draws import ints, picker
 from simkv.workload.fitted.model import FittedArrivals, FittedModel, load
-from simkv.workload.request import Request, Span, Spans
+from simkv.workload.fitted.reuse import Passed
+from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span, Spans
 from simkv.workload.single import Limits
 from simkv.workload.spec import Spec, need, number, whole
 from simkv.workload.streams import Streams
@@ -64,7 +65,7 @@ class FittedSource:
         every = arrival_times(self._model.arrivals, self._rate_scale, self._streams)
         times = takewhile(self._limits.open, every)
         bodies = zip(times, self._rows(), strict=False)
-        past = _Past()
+        past = _Past(0 if any(self._model.requests.shared_tokens) else PRIVATE_STREAM_BASE)
         for i, (arrival_s, k) in enumerate(islice(bodies, self._limits.requests)):
             yield Request(i, arrival_s, *self._body(i, k, past))
 
@@ -84,52 +85,69 @@ class FittedSource:
         """Return prompt and output tokens and spans of request ``i``, which is row ``k`` of the fit."""
         rows = self._model.requests
         prompt, output = rows.prompt_tokens[k], rows.output_tokens[k]
-        head = past.head(rows.rank_distance[k], rows.shared_tokens[k]) if rows.shared_tokens[k] else ()
-        new = prompt + output - sum(length for _, _, length in head)
-        spans = (*head, (i, 0, new))
-        past.add(spans, prompt + output)
-        return prompt, output, spans
+        kept = past.add(i, prompt + output, rows.rank_distance[k], rows.shared_tokens[k])
+        return prompt, output, kept.spans
 
 
 class _Kept:
-    """The content of a request, and how much of its head a later one has taken over."""
+    """The content of a request: spans, and for the stream of each who went how far along it."""
 
-    __slots__ = ("spans", "taken", "tokens")
+    __slots__ = ("number", "passed", "spans", "tokens")
 
-    def __init__(self, spans: Spans, tokens: int) -> None:
-        self.spans = spans
+    def __init__(self, number: int, tokens: int, head: Spans, passed: list[Passed], stream: int) -> None:
+        """``head`` is taken over, with ``passed``; what follows it is ``stream``."""
+        new = tokens - sum(length for _, _, length in head)
+        self.number = number
         self.tokens = tokens
-        self.taken = 0
+        self.spans: Spans = (*head, (stream, 0, new))
+        self.passed = [*passed, Passed()]
+        for (_, _, length), along in zip(self.spans, self.passed, strict=True):
+            along.go(length, number)
+
+    def was_last(self, tokens: int) -> bool:
+        """Return whether it is so long, and nobody used the first ``tokens`` tokens since."""
+        if self.tokens < tokens:
+            return False
+        for (_, _, length), along in zip(self.spans, self.passed, strict=True):
+            if tokens <= length:
+                return along.last(tokens) == self.number
+            tokens -= length
+        return False
 
 
 class _Past:
     """The latest requests, for new ones to continue."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_stream: int) -> None:
+        """What is new in request i is stream ``first_stream + i``."""
+        self._first_stream = first_stream
         self._latest: deque[_Kept] = deque(maxlen=REMEMBERED)
 
-    def add(self, spans: Spans, tokens: int) -> None:
-        """Remember a request of ``tokens`` tokens; the oldest is forgotten once there are too many."""
-        self._latest.appendleft(_Kept(spans, tokens))
+    def add(self, number: int, tokens: int, distance: int, shared: int) -> _Kept:
+        """Return request ``number`` of ``tokens`` tokens, of which it shares the first with one about ``distance`` ago.
 
-    def head(self, distance: int, tokens: int) -> Spans:
-        """Return the first ``tokens`` tokens of the request ``distance`` ago, or of the nearest to it that will do.
+        The oldest request is forgotten once there are too many.
+        """
+        head: Spans = ()
+        passed: list[Passed] = []
+        if shared and self._latest:
+            other = self._to_continue(distance, shared)
+            head = cut(other.spans, shared)
+            passed = other.passed[: len(head)]
+        kept = _Kept(number, tokens, head, passed, self._first_stream + number)
+        self._latest.appendleft(kept)
+        return kept
 
-        It is as long, and no later one has taken so much over: it is the last that used that head.
-        Where there is none, the head is that of the longest request there is.
+    def _to_continue(self, distance: int, tokens: int) -> _Kept:
+        """Return the request nearest to ``distance`` ago that was the last to use its first ``tokens`` tokens.
+
+        Where there is none, the longest, which may be shorter.
         """
         latest = self._latest
-        if not latest:
-            return ()
         for k in _outward(min(distance, len(latest)) - 1, len(latest)):
-            kept = latest[k]
-            if kept.tokens >= tokens > kept.taken:
-                break
-        else:
-            kept = max(latest, key=lambda one: one.tokens)
-            tokens = min(tokens, kept.tokens)
-        kept.taken = max(kept.taken, tokens)
-        return cut(kept.spans, tokens)
+            if latest[k].was_last(tokens):
+                return latest[k]
+        return max(latest, key=lambda kept: kept.tokens)
 
 
 def _outward(start: int, end: int) -> Iterator[int]:
@@ -143,7 +161,7 @@ def _outward(start: int, end: int) -> Iterator[int]:
 
 
 def cut(spans: Spans, tokens: int) -> Spans:
-    """Return the first ``tokens`` tokens of ``spans``, which are at least as long."""
+    """Return the first ``tokens`` tokens of ``spans``, or all where they are fewer."""
     head: list[Span] = []
     for stream, start, length in spans:
         if tokens <= 0:
