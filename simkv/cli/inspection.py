@@ -88,12 +88,12 @@ def _reuse(answer: dict[str, Any]) -> str:
 def _odd(answer: dict[str, Any]) -> str:
     if not answer["irregularities"]:
         return "\n".join(_aligned({"irregularities": "none"}))
-    head = ("irregularity", "rows", "", "first line", "what")
+    head = ("irregularity", "rows", "", "first", "what")
     rows = [
-        [o["code"], f"{o['count']:,}", "left out" if o["dropped"] else "kept", str(o["first_line"]), o["what"]]
+        [o["code"], f"{o['count']:,}", "left out" if o["dropped"] else "kept", o["first"], o["what"]]
         for o in answer["irregularities"]
     ]
-    return table(head, rows, (1, 3))
+    return table(head, rows, (1,))
 
 
 def _aligned(lines: dict[str, str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from simkv.workload.burstiness import arrival_figures
 from simkv.workload.ceiling import Ceiling
-from simkv.workload.readers.report import ReadReport
+from simkv.workload.readers.report import Note, ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 
 Tick = Callable[[int], None]
@@ -87,10 +87,7 @@ class Inspection:
             "arrivals": arrival_figures(times),
             "reuse": self._reuse(),
             "infinite_cache": self._infinite_cache(),
-            "irregularities": [
-                {"code": n.code, "what": n.what, "count": n.count, "dropped": n.dropped, "first_line": n.first_line}
-                for n in self._report.notes.values()
-            ],
+            "irregularities": [_irregularity(note) for note in self._report.notes.values()],
             "interrupted": self.interrupted,
         }
 
@@ -117,6 +114,18 @@ class Inspection:
             "block_hits": self._block_hits if blocks else None,
             "unique_blocks": self._references - self._block_hits if blocks else None,
         }
+
+
+def _irregularity(note: Note) -> dict[str, Any]:
+    """Return ``note`` as plain values; ``first`` says where it came first, ``first_line`` too where that is a line."""
+    return {
+        "code": note.code,
+        "what": note.what,
+        "count": note.count,
+        "dropped": note.dropped,
+        "first": note.place,
+        "first_line": note.first_line or None,
+    }
 
 
 class LengthCounts:
