@@ -15,6 +15,9 @@ from simkv.model.shape import ModelShape
 
 __all__ = ["read_config", "shape_of_config"]
 
+QUANTISATION_FILE = "hf_quant_config.json"
+"""Where NVIDIA's Model Optimizer says how weights are quantised, beside a config.json that doesn't."""
+
 
 def read_config(path: str) -> ModelShape:
     """Return the shape of the model whose config.json, or the folder that holds it, is at ``path``.
@@ -22,6 +25,9 @@ def read_config(path: str) -> ModelShape:
     Raises :class:`InputError` with file, line, key and mend where it can't be read or sized.
     """
     values, source = read_source(path)
+    beside = os.path.join(os.path.dirname(source.file), QUANTISATION_FILE)
+    if "quantization_config" not in values and os.path.isfile(beside):
+        values["quantization_config"] = read_source(beside)[0]
     return shape_of_config(values, _name_of(source.file), source)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from simkv.model.config.attention import attention_of
 from simkv.model.config.decoders import DECODERS, UNFAMILIAR
 from simkv.model.config.family import Family
 from simkv.model.config.fields import MOST_TOKENS, Fields
@@ -25,6 +24,11 @@ FAMILIES: dict[str, Family] = DECODERS | HYBRIDS
 _BY_CLASS = {re.sub("[^a-z0-9]", "", name.lower()): name for name in FAMILIES}
 _INNER = ("text_config", "llm_config", "language_config", "thinker_config")
 _SUFFIX = re.compile(r"(ForCausalLM|ForConditionalGeneration|LMHeadModel|Model|HeadModel)$")
+_PLAIN = (
+    "layer_types", "sliding_window", "use_sliding_window", "max_window_layers", "attention_chunk_size",
+    "num_attention_heads", "num_key_value_heads", "head_dim", "mlp_layer_types",
+)  # fmt: skip
+"""What is understood of any class."""
 LIMITLESS_TOKENS = 1 << 20
 """Longest sequence of a model whose file knows no limit."""
 
@@ -82,6 +86,10 @@ def _must_say_all(fields: Fields, names: list[str]) -> None:
             raise fields.fail(name, what, f"add {name} if you know it")
     if fields.flag("is_encoder_decoder"):
         raise fields.fail("is_encoder_decoder", f"is set, and the class ({title}) isn't known", "name a decoder")
+    seen = fields.with_defaults({})
+    for name in _PLAIN:
+        seen.key_of(name)
+    check_unread(_seen(seen), familiar=False, keeps_states=False)
     fields.note(f"class not known ({title}): read as a plain decoder, parameters may be off")
 
 
@@ -104,7 +112,7 @@ def _shape(fields: Fields, top: Fields, family: Family, name: str) -> ModelShape
         name=name,
         layers=layers,
         hidden=fields.count("hidden_size"),
-        attention=attention_of(fields, family.geometry, kinds),
+        attention=family.attention(fields, kinds),
         intermediate=family.width(fields) if dense else 0,
         vocab=fields.count("vocab_size"),
         dtype=dtype,

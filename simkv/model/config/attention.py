@@ -1,6 +1,7 @@
 """Attention of each kind of layer: heads, their widths, windows, latents, shared caches.
 
-A geometry takes the fields and the kind and returns *one* layer of it; layers that are alike are counted together.
+A geometry takes the fields and the kind and returns *one* layer of it; :func:`by_kind` counts layers that are alike
+together. ``mixed.py`` has what differs within a kind.
 """
 
 from __future__ import annotations
@@ -14,23 +15,31 @@ from simkv.model.config.layout import BOTH, CHUNKED, FULL, SLIDING
 from simkv.model.layers import AttentionLayers, Mla
 
 Geometry = Callable[[Fields, str], AttentionLayers]
-
-INDEX_QUANT_BLOCK = 128
-INDEX_SCALE_BYTES = 4
-"""An index key is kept in fp8 with one fp32 scale a block of 128 (vLLM: deepseek_v2.py, the indexer's cache)."""
+Attention = Callable[[Fields, list[str]], tuple[AttentionLayers, ...]]
 
 
-def attention_of(fields: Fields, geometry: Geometry, kinds: list[str]) -> tuple[AttentionLayers, ...]:
-    """Return the kinds of attention with how many layers each has, those that see all tokens first."""
-    seen = [FULL if kind == BOTH else kind for kind in kinds]
-    counts = Counter(kind for kind in seen if kind in (FULL, SLIDING, CHUNKED))
-    shared = _shared(fields, seen)
-    found = [
-        replace(geometry(fields, kind), layers=counts[kind], shared_cache_layers=shared[kind])
-        for kind in (FULL, SLIDING, CHUNKED)
-        if counts[kind]
-    ]
-    return tuple(found)
+ATTENDING = (FULL, SLIDING, CHUNKED)
+"""Kinds with a cache that grows with the text, those that see all tokens first."""
+
+
+def by_kind(geometry: Geometry) -> Attention:
+    """Return a function that gives each kind of attention with how many layers it has."""
+
+    def attention(fields: Fields, kinds: list[str]) -> tuple[AttentionLayers, ...]:
+        seen = attending(kinds)
+        counts, shared = Counter(seen), _shared(fields, seen)
+        return tuple(
+            replace(geometry(fields, kind), layers=counts[kind], shared_cache_layers=shared[kind])
+            for kind in ATTENDING
+            if counts[kind]
+        )
+
+    return attention
+
+
+def attending(kinds: list[str]) -> list[str]:
+    """Return the kinds with a state beside attention as what their attention sees."""
+    return [FULL if kind == BOTH else kind for kind in kinds]
 
 
 def _shared(fields: Fields, kinds: list[str]) -> Counter[str]:
@@ -90,13 +99,17 @@ def head_dim_of(fields: Fields, heads: int) -> int:
     return hidden // heads
 
 
+GROUPED = by_kind(grouped)
+"""The attention of most models."""
+
+
 def gated(fields: Fields, kind: str) -> AttentionLayers:
     """Grouped heads whose query projection makes an output gate too (Qwen3-Next)."""
     return replace(grouped(fields, kind), output_gate=fields.flag("attn_output_gate", True))
 
 
 def latent(fields: Fields, kind: str) -> AttentionLayers:
-    """One latent a token (MLA), with the key of a sparse-attention indexer where the file has one."""
+    """One latent a token (MLA)."""
     heads = fields.count("num_attention_heads")
     for unused in ("num_key_value_heads", "head_dim", "qk_head_dim"):
         fields.key_of(unused)
@@ -107,29 +120,7 @@ def latent(fields: Fields, kind: str) -> AttentionLayers:
         v_head_dim=fields.maybe("v_head_dim") or fields.count("hidden_size") // heads or 1,
         q_lora_rank=fields.maybe("q_lora_rank"),
     )
-    return AttentionLayers(
-        layers=1, heads=heads, kv_heads=heads, head_dim=0, window=window_of(fields, kind), mla=mla,
-        index_bytes=_index_bytes(fields),
-    )  # fmt: skip
-
-
-def _index_bytes(fields: Fields) -> int:
-    width = fields.maybe("index_head_dim")
-    if width is None:
-        return 0
-    fields.note(f"the indexer keeps {width} fp8 numbers a token and layer, and a scale each {INDEX_QUANT_BLOCK}")
-    return width + INDEX_SCALE_BYTES * -(-width // INDEX_QUANT_BLOCK)
-
-
-def index_params(fields: Fields) -> int:
-    """Return the weights of one layer's indexer: its queries, its key, the weights of its heads."""
-    heads, width = fields.maybe("index_n_heads"), fields.maybe("index_head_dim")
-    fields.maybe("index_topk")
-    fields.flag("indexer_rope_interleave")
-    if heads is None or width is None:
-        return 0
-    hidden = fields.count("hidden_size")
-    return (fields.maybe("q_lora_rank") or hidden) * heads * width + hidden * (width + heads)
+    return AttentionLayers(layers=1, heads=heads, kv_heads=heads, head_dim=0, window=window_of(fields, kind), mla=mla)
 
 
 def global_and_local(fields: Fields, kind: str) -> AttentionLayers:
@@ -145,16 +136,23 @@ def global_and_local(fields: Fields, kind: str) -> AttentionLayers:
 
 
 def own_when_sliding(fields: Fields, kind: str) -> AttentionLayers:
-    """Sliding layers with heads of their own, under ``swa_`` names (MiMo-V2)."""
-    prefix = "swa_" if kind == SLIDING else ""
+    """Sliding layers with heads of their own, under ``swa_`` names; twice the KV heads without (MiMo-V2).
+
+    ``sliding_window_size`` counts the tokens before the query.
+    """
     names = ("num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim")
-    own = {name: fields.maybe(f"swa_{name}") for name in names} if prefix else {}
-    for name in names:
-        fields.key_of(f"swa_{name}")
-    heads = own.get("num_attention_heads") or fields.count("num_attention_heads")
-    kv_heads = own.get("num_key_value_heads") or kv_heads_of(fields, heads)
-    width = own.get("head_dim") or head_dim_of(fields, heads)
-    return made(fields, kind, heads, kv_heads, width, own.get("v_head_dim") or fields.maybe("v_head_dim") or 0)
+    own = {name: fields.maybe(f"swa_{name}") for name in names}
+    before = fields.maybe("sliding_window_size")
+    fields.key_of("attention_chunk_size")
+    heads = fields.count("num_attention_heads")
+    kv_heads, width, value = kv_heads_of(fields, heads), head_dim_of(fields, heads), fields.maybe("v_head_dim") or 0
+    if kind != SLIDING:
+        return made(fields, kind, heads, kv_heads, width, value)
+    layer = made(
+        fields, kind, own["num_attention_heads"] or heads, own["num_key_value_heads"] or 2 * kv_heads,
+        own["head_dim"] or width, own["v_head_dim"] or value,
+    )  # fmt: skip
+    return layer if before is None else replace(layer, window=before + 1)
 
 
 def other_when_sliding(fields: Fields, kind: str) -> AttentionLayers:

@@ -7,6 +7,7 @@ default of their own for KV heads have one a head, and for the width of a head h
 from __future__ import annotations
 
 from simkv.model.config.attention import (
+    by_kind,
     falcon,
     global_and_local,
     in_attn_config,
@@ -16,15 +17,29 @@ from simkv.model.config.attention import (
     other_when_sliding,
     own_when_sliding,
 )
-from simkv.model.config.extras import cross_attention, indexer, per_layer_embeddings
+from simkv.model.config.extras import cross_attention, per_layer_embeddings
 from simkv.model.config.family import Family, plain_mlp
 from simkv.model.config.layout import (
+    FULL,
+    SLIDING,
+    STATE,
+    by_numbers,
+    full,
     full_but_cross,
     full_every,
     full_where_no_rope,
     full_without_windows,
+    or_else,
     sliding,
     sliding_from_max_window_layers,
+)
+from simkv.model.config.mixed import (
+    heads_by_layer,
+    indexed,
+    indexer_weights,
+    searched,
+    searched_layout,
+    searched_width,
 )
 from simkv.model.config.mlp import expansion, four_times_hidden, half, in_ffn_config
 
@@ -73,19 +88,19 @@ _TIED = {"tie_word_embeddings": True}
 _GPT2 = Family(_TIED, width=four_times_hidden, matrices=plain_mlp, learned=0)
 _GPTJ = Family(width=four_times_hidden, matrices=plain_mlp)
 _PLAIN_MLP = Family(matrices=plain_mlp)
-_LATENT = Family(_DEEPSEEK, geometry=latent)
-_INDEXED = Family(_DEEPSEEK, geometry=latent, extras=indexer)
+_LATENT = Family(_DEEPSEEK, attention=by_kind(latent))
+_INDEXED = Family(_DEEPSEEK, attention=indexed, extras=indexer_weights)
 _QWEN2_LIKE = Family(_QWEN2, layout=sliding_from_max_window_layers)
 _GEMMA2_LIKE = Family(_GEMMA2, layout=full_every(2, key=""))
 _GEMMA3_LIKE = Family(_GEMMA3, layout=full_every(6))
 _GEMMA3N_LIKE = Family(_GEMMA3N, layout=full_every(5, key=""), extras=per_layer_embeddings)
 _GEMMA4_LIKE = Family(
-    _GEMMA4, layout=full_every(6, key="", last=True), geometry=global_and_local, extras=per_layer_embeddings,
+    _GEMMA4, layout=full_every(6, key="", last=True), attention=by_kind(global_and_local), extras=per_layer_embeddings,
     dense_beside_experts=True,
 )  # fmt: skip
 _LLAMA4_LIKE = Family(_LLAMA4, layout=full_where_no_rope)
 _MLLAMA = _MISTRAL | {"num_hidden_layers": 40, "vocab_size": 128256}
-_STEP = Family(geometry=other_when_sliding)
+_STEP = Family(attention=by_kind(other_when_sliding))
 
 DECODERS: dict[str, Family] = {
     **dict.fromkeys(("llama", "llava", "llava_llama", "vicuna"), Family(_LLAMA)),
@@ -101,7 +116,8 @@ DECODERS: dict[str, Family] = {
     **dict.fromkeys(("ernie4_5",), Family({"num_key_value_heads": 2, "head_dim": 128} | _TIED)),
     **dict.fromkeys(("ernie4_5_moe",), Family({"num_key_value_heads": 4, "n_shared_experts": 2,
                                                 "moe_layer_start_index": 1} | _TIED)),
-    "minimax_m2": Family({"num_key_value_heads": 8, "head_dim": 128}),
+    "minimax_m2": Family({"num_key_value_heads": 8, "head_dim": 128},
+                         layout=or_else("attn_type_list", by_numbers("attn_type_list", STATE, FULL), full)),
     "internlm3": Family({"num_key_value_heads": 2, "head_dim": 128}),
     "seed_oss": Family({"num_key_value_heads": 8, "head_dim": 128}),
     "smollm3": Family({"num_key_value_heads": 4} | _TIED),
@@ -140,31 +156,37 @@ DECODERS: dict[str, Family] = {
     "afmoe": Family({"sliding_window": 1024, "head_dim": 128, "n_shared_experts": 2, "num_dense_layers": 1},
                     layout=full_every(4, key="global_attn_every_n_layers")),
     "mimo_v2_flash": Family({"sliding_window": 129, "num_key_value_heads": 4, "head_dim": 192, "v_head_dim": 128},
-                            layout=full_every(6, key="", first=True), geometry=own_when_sliding),
+                            layout=or_else("hybrid_layer_pattern", by_numbers("hybrid_layer_pattern", FULL, SLIDING),
+                                           full_every(6, key="", first=True)),
+                            attention=by_kind(own_when_sliding)),
+    "laguna": Family({"sliding_window": 512}, layout=sliding, attention=heads_by_layer),
+    "nemotron-nas": Family(layout=searched_layout, attention=searched, width=searched_width),
+    "mimo": _QWEN2_LIKE,
     **dict.fromkeys(("step3p5", "step3p7", "step3p7_flash"), _STEP),
     **dict.fromkeys(("llama4", "llama4_text"), _LLAMA4_LIKE),
     **dict.fromkeys(("mllama", "mllama_text_model"), Family(_MLLAMA, layout=full_but_cross, extras=cross_attention)),
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "kimi_k25", "deepseek_vl_v2", "glm4_moe_lite", "mistral4",
                      "mistral_large3", "youtu"), _LATENT),
     "minicpm3": Family({"kv_lora_rank": 256, "q_lora_rank": 768, "qk_rope_head_dim": 32, "qk_nope_head_dim": 64},
-                       geometry=latent),
+                       attention=by_kind(latent)),
     **dict.fromkeys(("deepseek_v32", "deepseek_v3_2", "glm_moe_dsa"), _INDEXED),
     "gpt2": _GPT2,
     "biogpt": Family(_TIED, width=four_times_hidden, matrices=plain_mlp, learned=2),
     "xglm": Family(_TIED, width=four_times_hidden, matrices=plain_mlp),
-    "gpt_bigcode": Family(_TIED, geometry=multi_query, width=four_times_hidden, matrices=plain_mlp, learned=0),
+    "gpt_bigcode": Family(_TIED, attention=by_kind(multi_query), width=four_times_hidden, matrices=plain_mlp,
+                          learned=0),
     **dict.fromkeys(("gptj", "codegen"), _GPTJ),
     "gpt_neox": Family(width=four_times_hidden, matrices=plain_mlp),
     "opt": Family(_TIED, matrices=plain_mlp, learned=2),
     "bloom": Family(_TIED | {"max_position_embeddings": 2048}, width=four_times_hidden, matrices=plain_mlp),
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"),
-                    Family(_TIED | {"max_position_embeddings": 2048}, geometry=falcon, width=four_times_hidden,
-                           matrices=plain_mlp)),
-    "mpt": Family(_TIED, geometry=in_attn_config, width=expansion, matrices=plain_mlp),
-    "dbrx": Family(geometry=in_attn_config, width=in_ffn_config),
+                    Family(_TIED | {"max_position_embeddings": 2048}, attention=by_kind(falcon),
+                           width=four_times_hidden, matrices=plain_mlp)),
+    "mpt": Family(_TIED, attention=by_kind(in_attn_config), width=expansion, matrices=plain_mlp),
+    "dbrx": Family(attention=by_kind(in_attn_config), width=in_ffn_config),
     **dict.fromkeys(("phi", "phi-msft", "persimmon", "nemotron", "arcee", "apertus"), _PLAIN_MLP),
     "starcoder2": Family({"num_key_value_heads": 2} | _TIED, layout=sliding, matrices=plain_mlp),
-    "chatglm": Family(geometry=multi_query_groups),
+    "chatglm": Family(attention=by_kind(multi_query_groups)),
 }  # fmt: skip
 
 UNFAMILIAR = Family(layout=full_without_windows, familiar=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simkv.model.config.attention import grouped, index_params
+from simkv.model.config.attention import grouped
 from simkv.model.config.family import Extra
 from simkv.model.config.fields import MOST_LAYERS, Fields
 from simkv.model.config.layout import CROSS, FULL
@@ -12,9 +12,12 @@ CROSS_BYTES = DTYPE_BITS["bf16"] // 8
 """Of one number of cross-attention's cache."""
 
 
-def indexer(fields: Fields, kinds: list[str]) -> Extra:
-    """The sparse-attention indexer of each layer (DeepSeek V3.2, GLM-5)."""
-    return Extra(passed=len(kinds) * index_params(fields))
+def output_gate(fields: Fields, kinds: list[str]) -> Extra:
+    """The gate of latent attention's output (Kimi K3)."""
+    if not fields.flag("mla_use_output_gate"):
+        return Extra()
+    heads, width = fields.count("num_attention_heads"), fields.count("v_head_dim")
+    return Extra(passed=kinds.count(FULL) * fields.count("hidden_size") * heads * width)
 
 
 def per_layer_embeddings(fields: Fields, kinds: list[str]) -> Extra:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from simkv.model.config.attention import Geometry, grouped
+from simkv.model.config.attention import GROUPED, Attention
 from simkv.model.config.fields import MOST_LAYERS, Fields
 from simkv.model.config.layout import Layout, full
 from simkv.model.config.mlp import Width, width_of
@@ -52,7 +52,7 @@ class Family:
     """Of the class, where a file leaves a key out."""
     layout: Layout = full
     """Kinds of the layers of a file that doesn't list them."""
-    geometry: Geometry = grouped
+    attention: Attention = GROUPED
     mixer: Mixer | None = None
     width: Width = width_of
     matrices: Callable[[Fields], int] = gated_mlp

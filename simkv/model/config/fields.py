@@ -40,6 +40,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "shared_expert_intermediate_size": (
         "moe_shared_expert_intermediate_size", "share_expert_dim", "shared_intermediate_size",
     ),
+    "moe_latent_size": ("routed_expert_hidden_size",),
     "dense_intermediate_size": ("intermediate_size_mlp", "prefix_dense_intermediate_size"),
     "layer_types": ("layers_block_type",),
     "sliding_window_pattern": ("_sliding_window_pattern",),
@@ -54,6 +55,9 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "mamba_ssm_cache_dtype": ("mamba_ssm_dtype",),
 }  # fmt: skip
 """What the same thing is called elsewhere: other classes, older files."""
+
+_QUIET = frozenset({"decoder_sparse_step", "expert_layer_period", "expert_layer_offset"})
+"""Defaults that change nothing unless a file says otherwise."""
 
 ALWAYS_WRITTEN = frozenset({
     "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
@@ -129,7 +133,8 @@ class Fields:
         value = self.defaults.get(name)
         if value is None or (name in ALWAYS_WRITTEN and not self.path):
             return None
-        self.note(f"{name} {value}, the class's default")
+        if name not in _QUIET:
+            self.note(f"{name} {value}, the class's default")
         return int(value)
 
     def flag(self, name: str, default: bool = False) -> bool:

@@ -5,13 +5,14 @@ Defaults are those of the classes in transformers 5.24.0 (``models/*/configurati
 
 from __future__ import annotations
 
-from simkv.model.config.attention import gated, latent, made
-from simkv.model.config.extras import bart_encoder, if_gated, t5_encoder
+from simkv.model.config.attention import by_kind, gated, latent, made
+from simkv.model.config.extras import bart_encoder, if_gated, output_gate, t5_encoder
 from simkv.model.config.family import Family, plain_mlp
 from simkv.model.config.fields import MOST_LAYERS, Fields
 from simkv.model.config.layout import (
+    FULL,
+    STATE,
     attention_every,
-    attention_or_all,
     blocks_in_turn,
     both,
     by_indices,
@@ -19,6 +20,8 @@ from simkv.model.config.layout import (
     by_numbers,
     by_pattern,
     by_period,
+    full,
+    or_else,
     states,
 )
 from simkv.model.config.mlp import adjusted, half, shared_or_dense
@@ -75,21 +78,22 @@ def _bart_width(fields: Fields) -> int:
 
 _MAMBA1 = Family(_TIED | {"ssm_state_size": 16, "conv_kernel": 4}, layout=states,
                  mixer=mamba1("intermediate_size"), mlp=False, limitless=True)  # fmt: skip
-_LFM2 = Family({"num_key_value_heads": 8} | _TIED, layout=attention_or_all("full_attn_idxs"),
+_LFM2 = Family({"num_key_value_heads": 8} | _TIED, layout=or_else("full_attn_idxs", by_indices("full_attn_idxs"), full),
                mixer=short_convolution, width=adjusted)  # fmt: skip
 
 HYBRIDS: dict[str, Family] = {
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
-        Family(_DELTA_MOE, attention_every(4), gated, gated_delta_net),
+        Family(_DELTA_MOE, attention_every(4), by_kind(gated), gated_delta_net),
     ),
     **dict.fromkeys(
         ("qwen3_5", "qwen3_5_text"),
-        Family(_DELTA | {"num_key_value_heads": 4}, attention_every(4), gated, gated_delta_net),
+        Family(_DELTA | {"num_key_value_heads": 4}, attention_every(4), by_kind(gated), gated_delta_net),
     ),
-    "kimi_linear": Family(layout=by_kda_lists, geometry=latent, mixer=kda),
+    "kimi_linear": Family(layout=by_kda_lists, attention=by_kind(latent), mixer=kda, extras=output_gate),
     **dict.fromkeys(("minimax", "minimax_m1", "minimax_text_01", "minimax_vl_01"),
-                    Family({"num_key_value_heads": 8}, layout=by_numbers, mixer=lightning)),
+                    Family({"num_key_value_heads": 8}, layout=by_numbers("attn_type_list", STATE, FULL),
+                           mixer=lightning)),
     "nemotron_h": Family({"num_key_value_heads": 8, "head_dim": 128}, layout=by_pattern, mixer=mamba2("fp32"),
                          matrices=plain_mlp, layers=_pattern_length),
     "jamba": Family(
@@ -110,6 +114,6 @@ HYBRIDS: dict[str, Family] = {
     **dict.fromkeys(("t5", "mt5", "umt5", "byt5"),
                     Family(_TIED, matrices=if_gated, layers=_decoder_layers, extras=t5_encoder, limitless=True)),
     **dict.fromkeys(("bart", "mbart", "pegasus", "whisper", "m2m_100", "marian", "blenderbot", "plbart"),
-                    Family(_TIED, geometry=_bart_heads, width=_bart_width, matrices=plain_mlp, layers=_bart_layers,
-                           extras=bart_encoder, learned=2)),
+                    Family(_TIED, attention=by_kind(_bart_heads), width=_bart_width, matrices=plain_mlp,
+                           layers=_bart_layers, extras=bart_encoder, learned=2)),
 }  # fmt: skip

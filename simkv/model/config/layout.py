@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from simkv.model.config.fields import MOST_LAYERS, Fields
 
-FULL, SLIDING, CHUNKED, STATE, BOTH, CROSS, MLP, EXPERTS = (
-    "full", "sliding", "chunked", "state", "state and full", "cross", "mlp", "experts",
+FULL, SLIDING, CHUNKED, STATE, BOTH, CROSS, NONE, MLP, EXPERTS = (
+    "full", "sliding", "chunked", "state", "state and full", "cross", "none", "mlp", "experts",
 )  # fmt: skip
-"""See all tokens, a window, a chunk; keep a state; both side by side; attend to another sequence; no mixer at all."""
+"""See all tokens, a window, a chunk; keep a state; both side by side; attend to another sequence; attend to nothing;
+an MLP or experts instead of a mixer."""
 
 Layout = Callable[[Fields, int], list[str]]
 
@@ -20,6 +21,7 @@ LISTED = {
     "full_attention": FULL,
     "attention": FULL,
     "indexed_attention": FULL,
+    "deepseek_sparse_attention": FULL,
     "sliding_attention": SLIDING,
     "chunked_attention": CHUNKED,
     "linear_attention": STATE,
@@ -47,7 +49,8 @@ def kinds_of(fields: Fields, rule: Layout, layers: int) -> list[str]:
 
 def window_on(fields: Fields) -> bool:
     """Say whether the file has a window and doesn't switch it off."""
-    return fields.flag("use_sliding_window", True) and bool(fields.maybe("sliding_window", 0))
+    window = fields.maybe("sliding_window", 0)
+    return fields.flag("use_sliding_window", True) and bool(window)
 
 
 def _listed(fields: Fields, listed: list[object], layers: int) -> list[str]:
@@ -102,8 +105,9 @@ def sliding(fields: Fields, layers: int) -> list[str]:
 
 def sliding_from_max_window_layers(fields: Fields, layers: int) -> list[str]:
     """The first ``max_window_layers`` layers see all tokens, the others slide (Qwen2, Qwen3)."""
-    first = fields.maybe("max_window_layers", 0, MOST_LAYERS)
-    if not window_on(fields) or first is None:
+    fields.key_of("max_window_layers")
+    first = fields.maybe("max_window_layers", 0, MOST_LAYERS) if window_on(fields) else None
+    if first is None:
         return [FULL] * layers
     return [SLIDING if number >= first else FULL for number in range(layers)]
 
@@ -151,14 +155,27 @@ def attention_every(period: int) -> Layout:
     return rule
 
 
-def by_numbers(fields: Fields, layers: int) -> list[str]:
-    """Attention where ``attn_type_list`` has 1, a state where it has 0 (MiniMax)."""
-    types = fields.counts("attn_type_list", 1)
-    if types is None:
-        raise fields.fail("attn_type_list", "is missing", "add it: 1 for attention, 0 for linear attention")
-    if len(types) != layers:
-        raise fields.fail("attn_type_list", f"lists {len(types)} layers, not {layers}", "see num_hidden_layers")
-    return [FULL if one else STATE for one in types]
+def by_numbers(key: str, zero: str, one: str) -> Layout:
+    """Kinds as numbers in the list ``key`` (MiniMax: 1 for attention; MiMo-V2: 1 for a window)."""
+
+    def rule(fields: Fields, layers: int) -> list[str]:
+        types = fields.counts(key, 1)
+        if types is None:
+            raise fields.fail(key, "is missing", f"add it: 1 for {one}, 0 for {zero}")
+        if len(types) != layers:
+            raise fields.fail(key, f"lists {len(types)} layers, not {layers}", "see num_hidden_layers")
+        return [one if number else zero for number in types]
+
+    return rule
+
+
+def or_else(key: str, listed: Layout, otherwise: Layout) -> Layout:
+    """Use ``listed`` where the file has ``key``, else ``otherwise``."""
+
+    def rule(fields: Fields, layers: int) -> list[str]:
+        return (listed if fields.items(key) is not None else otherwise)(fields, layers)
+
+    return rule
 
 
 def by_period(fields: Fields, layers: int) -> list[str]:
@@ -175,15 +192,6 @@ def by_indices(key: str) -> Layout:
     def rule(fields: Fields, layers: int) -> list[str]:
         chosen = _within(fields, fields.counts(key, MOST_LAYERS) or [], key, 0, layers - 1)
         return [FULL if number in chosen else STATE for number in range(layers)]
-
-    return rule
-
-
-def attention_or_all(key: str) -> Layout:
-    """Attention in the layers that ``key`` lists, from 0; without the list in all (LFM2)."""
-
-    def rule(fields: Fields, layers: int) -> list[str]:
-        return by_indices(key)(fields, layers) if fields.items(key) is not None else [FULL] * layers
 
     return rule
 

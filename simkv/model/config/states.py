@@ -49,14 +49,16 @@ def gated_delta_net(fields: Fields, dtype: str) -> StateLayers:
 
 
 def kda(fields: Fields, dtype: str) -> StateLayers:
-    """Kimi delta attention: one matrix a head, gates through a bottleneck of one head's width."""
+    """Kimi delta attention: one matrix a head; decay, and mostly the gate, through a bottleneck of a head's width."""
     linear = fields.section("linear_attn_config") or fields
     heads, head = _width(linear, "num_heads"), _width(linear, "head_dim")
     kernel, hidden = _width(linear, "linear_conv_kernel_dim"), fields.count("hidden_size")
     width = heads * head
+    bottleneck = head * (hidden + width)
+    gate = hidden * width if linear.flag("use_full_rank_gate") else bottleneck
     return StateLayers(
         kind="kda", layers=1, conv_numbers=3 * width * (kernel - 1), recurrent_numbers=width * head,
-        params=4 * hidden * width + 2 * head * (hidden + width) + hidden * heads + 3 * width * kernel,
+        params=4 * hidden * width + bottleneck + gate + hidden * heads + 3 * width * kernel,
         conv_dtype=dtype, recurrent_dtype="fp32",
     )  # fmt: skip
 

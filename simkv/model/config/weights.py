@@ -16,7 +16,8 @@ from simkv.model.dtypes import DTYPE_ALIASES, DTYPE_BITS
 from simkv.model.shape import ModelShape
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "mixer": ("self_attn.q_proj", "self_attn.kv_b_proj", "self_attn.o_proj"),
+    "mixer": ("self_attn.q_proj", "self_attn.v_proj", "self_attn.o_proj"),
+    "latents": ("self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj"),
     "dense": ("mlp.gate_proj", "mlp.up_proj", "mlp.shared_experts.gate_proj"),
     "experts": ("mlp.experts.7.gate_proj", "mlp.experts.7.down_proj", "mlp.experts"),
 }
@@ -56,8 +57,8 @@ class Quantised:
 
     def dtype_of(self, part: str, layers: int) -> str:
         """Return the format of a part by its modules in a layer of the middle; "" where it isn't quantised."""
-        if part in self.parts:
-            return self.parts[part]
+        if self.parts:
+            return self.parts["mixer" if part == "latents" else part]
         found = [self._of(f"model.layers.{layers // 2}.{module}") for module in PARTS[part]]
         return max(found, key=found.count)
 
@@ -88,7 +89,8 @@ def with_weights(shape: ModelShape, text: Fields, top: Fields) -> ModelShape:
     if quantised is None:
         return shape
     sizes = {"mixer": shape.mixer_params, "dense": shape.dense_params, "experts": shape.routed_params}
-    dtypes = {part: quantised.dtype_of(part, shape.layers) or shape.dtype for part in PARTS}
+    modules = {"mixer": "latents" if shape.mla else "mixer", "dense": "dense", "experts": "experts"}
+    dtypes = {part: quantised.dtype_of(of, shape.layers) or shape.dtype for part, of in modules.items()}
     main = dtypes[max(sizes, key=lambda part: sizes[part])]
     other = {part: "" if dtype == main or not sizes[part] else dtype for part, dtype in dtypes.items()}
     return replace(
@@ -113,6 +115,7 @@ def _all(module: str) -> bool:
 def _quantised(section: Fields) -> Quantised | None:
     """Return what a quantisation section says, by its method; unknown ones are noted and leave 16 bits."""
     method = section.word("quant_method").lower().replace("-", "_")
+    method = method or ("modelopt" if section.get("quant_algo") or section.get("quantization") else "")
     known = next((read for name, read in _METHODS.items() if method.startswith(name)), None)
     found = known(section) if known is not None else None
     if found is None:
@@ -201,7 +204,7 @@ def _listed(each: Fields) -> Iterator[tuple[str, str]]:
 
 def _parts(modules: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the commonest format of each part; "" for a part of which no module is listed."""
-    found: dict[str, Counter[str]] = {part: Counter() for part in PARTS}
+    found: dict[str, Counter[str]] = {part: Counter() for part in ("mixer", "dense", "experts")}
     for name, dtype in modules:
         part = next((part for mark, part in _PART_OF.items() if mark in f".{name}."), None)
         if part is not None:
