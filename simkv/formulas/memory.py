@@ -284,7 +284,12 @@ class _Shape:
 
     def _dtypes(self) -> str:
         mixer, dense, experts = part_dtypes(self.model, self.weight_dtype)
-        parts = {"attention": mixer, "MLPs": dense} | ({"experts": experts} if self.model.moe else {})
+        moe = self.model.moe
+        parts = {"attention": mixer}
+        if self.model.mlp_layers or (moe and moe.shared_width):
+            parts["MLPs"] = dense
+        if moe:
+            parts["experts"] = experts
         if len(set(parts.values())) == 1:
             return mixer
         return ", ".join(f"{part} {dtype}" for part, dtype in parts.items())

@@ -73,6 +73,6 @@ def paging_notes(scenario: Scenario, model: ModelShape) -> list[tuple[str, str]]
     elif not engine.hybrid_kv_cache and not model.windowed_attention:
         notes.append(("hybrid_idle", f"engine.hybrid_kv_cache does nothing: {model.name} has no windows."))
     if layout_of(scenario, model).bounded and engine.prefix_caching:
-        what = "finds the window and the state that it goes on from, which an engine may have evicted"
-        notes.append(("hybrid_prefix", f"A prefix hit is taken to be whole: it {what}."))
+        what = "the window and the state that it goes on from are there, and took no room meanwhile"
+        notes.append(("hybrid_prefix", f"A prefix hit is taken to be whole: {what}."))
     return notes
