@@ -17,7 +17,8 @@ from simkv.errors import InputError
 from simkv.workload.readers import ReadReport, open_trace
 from simkv.workload.readers.own import OwnReader
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
-from simkv.workload.writer import header, new_file, row, write_requests
+from simkv.workload.writer import header, new_file, plain, row
+from simkv.workload.writer import write as write_lines
 
 ROOT = Path(__file__).parents[1]
 HEADER = '{"simkv_trace":1,"source_format":"any"}'
@@ -152,7 +153,7 @@ def test_own_format_gives_back_any_request(tmp_path_factory: pytest.TempPathFact
     path = tmp_path_factory.mktemp("own") / "own.jsonl"
     report = ReadReport("any")
     with new_file(path) as file:
-        assert write_requests(file, made, lambda: header(report, classes=True)) == len(made)
+        assert write_lines(file, plain(made), lambda: header(report, classes=True)) == len(made)
     assert list(map(told, OwnReader().read(path, ReadReport()))) == list(map(told, made))
 
 

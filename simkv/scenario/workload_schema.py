@@ -322,7 +322,18 @@ class TraceWorkload(Section):
     kind: Literal["trace"]
     path: FilePath
     format: Literal[
-        "auto", "simkv", "agent-sessions", "qwen", "dynamo", "aiperf", "mooncake", "azure", "burstgpt", "log", "lengths"
+        "auto",
+        "simkv",
+        "simkv-sessions",
+        "agent-sessions",
+        "qwen",
+        "dynamo",
+        "aiperf",
+        "mooncake",
+        "azure",
+        "burstgpt",
+        "log",
+        "lengths",
     ] = "auto"
     time_scale: NumberAboveZero = Field(
         default=1.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,35 +13,44 @@ from typing import Any, BinaryIO
 import orjson
 
 from simkv.errors import InputError, Problem
-from simkv.workload.readers.base import ClassReader
+from simkv.workload.readers.base import ClassReader, SessionReader
 from simkv.workload.readers.own import MARK, PRIVATE, VERSION
+from simkv.workload.readers.plan import SessionPlan
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.readers.sessions_source import SessionsSource
 from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 from simkv.workload.spec import number
 
+Line = dict[str, Any]
 Tick = Callable[[int], None]
 """Told now and then how many requests were written."""
 
 _TICK_EVERY = 512
 
 
-def header(report: ReadReport, classes: bool = False) -> dict[str, Any]:
-    """Return the first line of a trace that was read with ``report``; ``classes``: its rows name theirs."""
-    line: dict[str, Any] = {MARK: VERSION, "source_format": report.format}
+def header(report: ReadReport, classes: bool = False, sessions: bool = False) -> Line:
+    """Return the first line of a trace that was read with ``report``.
+
+    ``classes``: its rows name theirs; ``sessions``: they are turns of sessions.
+    """
+    line: Line = {MARK: VERSION, "source_format": report.format}
     if report.block_tokens is not None:
         line["block_tokens"] = report.block_tokens
     if report.clock:
         line["clock"] = True
+    if report.window_s is not None:
+        line["window_s"] = report.window_s
     if classes:
         line["classes"] = True
+    if sessions:
+        line["sessions"] = True
     return line
 
 
-def row(request: Request) -> dict[str, Any]:
+def row(request: Request) -> Line:
     """Return the line of ``request``: what is private at its end is left out, as is what it doesn't have."""
-    line: dict[str, Any] = {
+    line: Line = {
         "arrival_s": request.arrival_s,
         "prompt_tokens": request.prompt_tokens,
         "output_tokens": request.output_tokens,
@@ -75,35 +85,73 @@ def convert(
     where the source doesn't read well or has no requests, or ``out`` is there (without ``force``).
     """
     scale = number(time_scale, "--time-scale", 0, above=True)
-    classes = isinstance(source.reader, ClassReader) and source.reader.has_classes(source.path)
+    reader, path = source.reader, source.path
+    classes = isinstance(reader, ClassReader) and reader.has_classes(path)
+    sessions = isinstance(reader, SessionReader)
+    lines = turns(reader, path, report) if isinstance(reader, SessionReader) else plain(reader.read(path, report))
     with new_file(out, force=force) as file:
-        requests = islice(source.reader.read(source.path, report), limit)
-        count = write_requests(file, requests, lambda: header(report, classes), scale, tick)
+        count = write(file, islice(lines, limit), lambda: header(report, classes, sessions), scale, tick)
         if not count:
-            raise InputError(Problem("has no request that can be served", file=str(source.path)))
+            raise InputError(Problem("has no request that can be served", file=str(path)))
     return count
 
 
-def write_requests(
+def plain(requests: Iterable[Request]) -> Iterator[tuple[Request, Line]]:
+    """Yield each request with nothing to add to its line."""
+    return ((request, {}) for request in requests)
+
+
+def turns(reader: SessionReader, path: Path, report: ReadReport) -> Iterator[tuple[Request, Line]]:
+    """Yield the requests of ``path`` in file order, each with what its line says of its turn.
+
+    Sessions are read one by one, and a turn waits for those that stand before it in the file.
+    """
+    in_file = reader.read(path, ReadReport())
+    waiting: list[tuple[int, Line]] = []
+    following = 0
+    for plan in reader.sessions(path, report):
+        for k in range(len(plan.turns)):
+            heappush(waiting, (plan.turns[k].request.id, turn_line(plan, k)))
+        while waiting and waiting[0][0] == following:
+            request, (_, line) = next(in_file), heappop(waiting)
+            following += 1
+            yield request, line if request.session >= 0 else {**line, "alone": True}
+
+
+def turn_line(plan: SessionPlan, k: int) -> Line:
+    """Return what the line of turn ``k`` says of it, and the first one of its session; zeros are left out."""
+    turn = plan.turns[k]
+    line: Line = {"session": plan.number, "turn": k}
+    told = {"after": list(turn.after), "pause_s": turn.pause_s, "not_before_s": turn.not_before_s}
+    if k == 0:
+        told |= {"start_s": plan.start_s, "shares": plan.shares}
+    return line | {key: value for key, value in told.items() if value}
+
+
+_SCALED = ("pause_s", "not_before_s", "start_s")
+
+
+def write(
     file: BinaryIO,
-    requests: Iterable[Request],
-    first_line: Callable[[], dict[str, Any]],
+    lines: Iterable[tuple[Request, Line]],
+    first_line: Callable[[], Line],
     time_scale: float = 1.0,
     tick: Tick = lambda _: None,
 ) -> int:
-    """Write ``requests`` to ``file`` and return how many there were.
+    """Write requests, with what is added to their lines, to ``file`` and return how many there were.
 
     ``first_line`` is asked once the first request was read, when the reader knows its file.
     ``time_scale`` multiplies times; those of a wall clock are counted from the first request then.
     """
     count, origin_s = 0, 0.0
-    for request in requests:
+    for request, more in lines:
         if count == 0:
             file.write(orjson.dumps(first_line(), option=orjson.OPT_APPEND_NEWLINE))
             origin_s = request.arrival_s if time_scale != 1 and request.arrival_s > WALL_CLOCK_S else 0.0
-        line = row(request)
+        line = row(request) | more
         if time_scale != 1:
             line["arrival_s"] = (request.arrival_s - origin_s) * time_scale
+            line |= {key: line[key] * time_scale for key in _SCALED if key in line}
         file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         count += 1
         if count % _TICK_EVERY == 0:

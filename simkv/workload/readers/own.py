@@ -1,8 +1,9 @@
 """simkv's own trace format: JSON Lines, a header and then one request a line.
 
-The header is ``{"simkv_trace": 1, "source_format": "mooncake", "block_tokens": 512}``, and ``"clock": true``
-where times count from any moment, the first row's say, and so may be negative, ``"classes": true``
-where rows name their class; a request
+The header is ``{"simkv_trace": 1, "source_format": "mooncake", "block_tokens": 512}``, with ``"clock": true``
+where times count from any moment, the first row's say, and so may be negative, ``"window_s"`` where they
+may step back by more or less than elsewhere, ``"classes": true`` where rows name their class, and
+``"sessions": true`` where they are turns (``own_sessions.py``); a request
 ``{"arrival_s", "prompt_tokens", "output_tokens", "spans": [[stream, start, length], ...]}`` with
 ``session``, ``turn``, ``class`` and ``group`` where it has them. ``spans`` describes the content
 of prompt and output as ``workload/request.py`` does; what is left of the two is private, and a
@@ -27,8 +28,8 @@ VERSION = 1
 MARK = "simkv_trace"
 PRIVATE = -1
 """Stands for a stream that nothing else names."""
-_KEYS = ("arrival_s", "prompt_tokens", "output_tokens", "spans", "session", "turn", "class", "group")
-_HEADER_KEYS = (MARK, "source_format", "block_tokens", "clock", "classes")
+KEYS = ("arrival_s", "prompt_tokens", "output_tokens", "spans", "session", "turn", "class", "group")
+_HEADER_KEYS = (MARK, "source_format", "block_tokens", "clock", "window_s", "classes", "sessions")
 
 
 class OwnReader:
@@ -38,8 +39,8 @@ class OwnReader:
     summary = f'a line {{"{MARK}": {VERSION}, ...}}, then {{"arrival_s", "prompt_tokens", "output_tokens", "spans"}}'
 
     def sniff(self, lines: Sequence[bytes]) -> bool:
-        """Return whether the first line is a header."""
-        return any(MARK in row for row in first_objects(lines[:1]))
+        """Return whether the first line is the header of a trace without sessions."""
+        return any(MARK in row and not row.get("sessions") for row in first_objects(lines[:1]))
 
     def has_classes(self, path: Path) -> bool:
         """Return whether the header says that rows name their class."""
@@ -47,28 +48,38 @@ class OwnReader:
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
         """Yield the requests in file order; rows without output are dropped and noted."""
-        fields = Fields(path, _KEYS)
-        report.time_key = "arrival_s"
-        every, classes = rows(path, report), self.has_classes(path)
-        for line, header in every:
-            _read_header(header, line, Fields(path, _HEADER_KEYS), report)
-            break
-        for line, row in every:
-            arrival_s = _clock_time(row, line, fields) if report.clock else fields.time(row, "arrival_s", line)
-            prompt = fields.tokens(row, "prompt_tokens", line, 1)
-            output = fields.tokens(row, "output_tokens", line, 0)
-            if output == 0:
+        fields, classes = Fields(path, KEYS), self.has_classes(path)
+        for line, row in own_rows(path, report):
+            if row.get("output_tokens") == 0:
                 report.note("no_output", "output_tokens is 0: nothing was generated", line, dropped=True)
                 continue
-            spans = _spans(row, line, report.kept, prompt + output, fields)
-            request = Request(report.kept, arrival_s, prompt, output, spans)
+            request = own_request(row, line, fields, report)
             if len(row) > 3 + ("spans" in row):
                 _add_extras(request, row, line, fields)
                 if request.cls and not classes:
                     mend = f'write "classes": true into the first line, beside "{MARK}"'
                     raise fields.bad(line, "class", request.cls, "is not announced", mend)
-            report.kept += 1
             yield request
+
+
+def own_rows(path: Path, report: ReadReport) -> Iterator[tuple[int, Row]]:
+    """Yield the rows behind the header, which fills ``report``."""
+    report.time_key = "arrival_s"
+    every = rows(path, report)
+    for line, header in every:
+        _read_header(header, line, Fields(path, _HEADER_KEYS), report)
+        break
+    yield from every
+
+
+def own_request(row: Row, line: int, fields: Fields, report: ReadReport) -> Request:
+    """Return the request of a row, as the next that is kept: its time, lengths and content."""
+    arrival_s = _clock_time(row, line, fields) if report.clock else fields.time(row, "arrival_s", line)
+    prompt = fields.tokens(row, "prompt_tokens", line, 1)
+    output = fields.tokens(row, "output_tokens", line, 1)
+    spans = _spans(row, line, report.kept, prompt + output, fields)
+    report.kept += 1
+    return Request(report.kept - 1, arrival_s, prompt, output, spans)
 
 
 def _read_header(header: Row, line: int, fields: Fields, report: ReadReport) -> None:
@@ -81,6 +92,8 @@ def _read_header(header: Row, line: int, fields: Fields, report: ReadReport) -> 
     if header.get("block_tokens") is not None:
         report.block_tokens = fields.tokens(header, "block_tokens", line, 1)
     report.clock = header.get("clock") is True
+    if header.get("window_s") is not None:
+        report.window_s = fields.time(header, "window_s", line)
 
 
 def _clock_time(row: Row, line: int, fields: Fields) -> float:

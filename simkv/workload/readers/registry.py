@@ -20,6 +20,7 @@ from simkv.workload.readers.lengths import LengthsReader
 from simkv.workload.readers.log import LogReader
 from simkv.workload.readers.mooncake import MooncakeReader
 from simkv.workload.readers.own import OwnReader
+from simkv.workload.readers.own_sessions import OwnSessionsReader
 from simkv.workload.readers.qwen import QwenReader
 from simkv.workload.readers.sessions_source import SessionsSource
 from simkv.workload.readers.source import TraceSource
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 SNIFFED_LINES = 16
 
 _EVERY: tuple[TraceReader, ...] = (
-    OwnReader(), AgentSessionsReader(), QwenReader(), DynamoReader(), AiperfReader(), MooncakeReader(),
-    AzureReader(), BurstGptReader(), LogReader(), LengthsReader(),
+    OwnReader(), OwnSessionsReader(), AgentSessionsReader(), QwenReader(), DynamoReader(), AiperfReader(),
+    MooncakeReader(), AzureReader(), BurstGptReader(), LogReader(), LengthsReader(),
 )  # fmt: skip
 READERS = {reader.name: reader for reader in _EVERY}
 """By name, in the order in which they look at a file: ``lengths`` takes what has part of the columns of ``log``."""
