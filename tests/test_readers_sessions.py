@@ -15,11 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkv.errors import InputError
+from simkv.run import run_scenario
+from simkv.scenario.build import workload_source
+from simkv.scenario.resolve import resolve, resolve_text
 from simkv.workload.inspect import inspect_requests
 from simkv.workload.readers import ReadReport, SessionsSource, open_trace
 from simkv.workload.readers.agent_sessions import MOST_NESTED, AgentSessionsReader
 from simkv.workload.readers.plan import SessionPlan
 from simkv.workload.request import PRIVATE_STREAM_BASE as P
+from simkv.workload.request import Source
 from simkv.workload.starts import session_starts
 from simkv.workload.streams import Streams
 from tests.serving import Served, serve, tens
@@ -539,13 +543,13 @@ def test_public_sessions_have_the_statistics_of_the_index(public: Path) -> None:
         165_087,
     ]
     assert [round(np.mean(outputs)), round(np.median(outputs))] == [503, 278]
-    cache = inspect_requests(iter(made), report).answer()["infinite_cache"]
-    assert round(cache["block_hit_rate"], 3) == round(cache["token_hit_rate"], 3) == 0.918
     assert {note.code: note.count for note in report.notes.values()} == {
         "no_api_time": 112,
         "no_think_time": 21,
         "no_output": 1,
     }
+    cache = inspect_requests(iter(made), report).answer()["infinite_cache"]
+    assert round(cache["block_hit_rate"], 3) == round(cache["token_hit_rate"], 3) == 0.918
 
 
 @pytest.mark.shared
@@ -572,3 +576,88 @@ def test_public_sessions_replayed_as_recorded_take_as_long_as_recorded(public: P
         served = serve(open_trace(path), lambda r, entries=entries: entries[r.id]["api_time"])
         drift_s = max(start_s for _, start_s in served.starts()) - recorded_s
         assert abs(drift_s) <= 1 + 0.35 * len(entries)
+
+
+# ---- scenarios ----------------------------------------------------------------------------------
+
+SCENARIO = """
+name: s
+model: {kv_bytes_per_token: 1KiB}
+hardware: {step_time: 1s, kv_tokens: 100000}
+workload: {kind: trace, path: %s, %s}
+"""
+
+
+def sourced(path: Path, more: str, seed: int = 0) -> Source:
+    return workload_source(resolve_text(SCENARIO % (path, more)), seed)
+
+
+def test_scenario_says_when_sessions_start(write: Write) -> None:
+    path = write(*[TWO] * 4)
+    assert first_starts(serve(sourced(path, "format: auto"), tens)) == [0.0] * 4
+    constant = "arrival: {process: constant, rate: 6 req/min}, limit: 3, time_scale: 2"
+    assert serve(sourced(path, constant), tens).starts() == [(0, 0), (1, 20), (2, 10), (3, 30), (4, 20), (5, 40)]
+    users = "arrival: {process: closed_loop, users: 1, think_time: 1s}"
+    assert first_starts(serve(sourced(path, users), tens)) == [0.0, 26.0, 52.0, 78.0]
+    poisson = "arrival: {process: poisson, rate: 6 req/min}"
+    runs = [first_starts(serve(sourced(path, poisson, seed), tens)) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            "format: mooncake, arrival: {process: all_at_once}",
+            "does nothing with format mooncake; it is for format agent",
+        ),
+        (
+            "format: agent-sessions, block_tokens: 64",
+            "workload.block_tokens = 64: does nothing with format agent-sessions",
+        ),
+        (
+            "block_tokens: 64",
+            "workload.block_tokens: does nothing with format agent-sessions: the format says how large",
+        ),
+        ("format: agent-sessions, columns: {arrival: t}", "workload.columns: does nothing with format agent-sessions"),
+        ("arrival: {process: poisson}", "workload.arrival.rate"),
+    ],
+)
+def test_scenario_refuses_what_would_do_nothing(write: Write, more: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sourced(write(TWO), more)
+    assert message in str(caught.value)
+
+
+def test_scenario_hash_is_of_what_a_folder_holds(write: Write) -> None:
+    def digest() -> str:
+        return resolve_text(SCENARIO % (folder, "format: auto")).scenario_hash
+
+    folder = write(TWO, TWO)
+    before = digest()
+    assert digest() == before
+    (folder / "trace_1.json").write_text(json.dumps(session(asked(0.0))))
+    assert digest() != before
+
+
+def test_shipped_sessions_are_odd_in_every_way_and_all_served() -> None:
+    resolved = resolve(str(Path(__file__).parents[1] / "scenarios/agent-sessions.yaml"))
+    found = notes(Path(resolved.scenario.workload.path.path))  # type: ignore[union-attr]
+    assert set(found) == {"back", "no_output", "no_api_time", "no_think_time"}
+    summary = run_scenario(resolved).summary
+    assert summary["requests"] == {"arrived": 193, "finished": 193, "rejected": 0, "live": 0}
+    assert summary["hit_rate"]["dram"] > 0
+    assert summary["baselines"]["no_offload"]["hit_rate"]["miss"] > summary["hit_rate"]["miss"]
+
+
+@pytest.mark.shared
+def test_shipped_scenario_runs_the_public_sessions(public: Path) -> None:
+    file = str(Path(__file__).parents[1] / "scenarios/agent-sessions.yaml")
+    summary = run_scenario(resolve(file, [f"workload.path={public}"])).summary
+    counts = summary["requests"]
+    assert counts["arrived"] == 1_006
+    assert counts["finished"] + counts["rejected"] == 1_006
+    (rejected,) = (w["message"] for w in summary["warnings"] if w["code"] == "rejected")
+    assert f"{counts['rejected']} of 1006 requests" in rejected
+    assert summary["verdict"]["offload_helps"]
+    assert 0.9 < summary["hit_rate"]["ceiling"] < 0.94
