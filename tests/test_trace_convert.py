@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from simkv.cli import app
 from simkv.errors import InputError
 from simkv.workload.readers import ReadReport, open_trace
+from simkv.workload.readers.base import SessionReader
 from simkv.workload.readers.own import OwnReader
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 from simkv.workload.writer import header, new_file, plain, row
@@ -84,6 +85,101 @@ def test_convert_keeps_every_figure_and_every_request(shared: Path, tmp_path: Pa
     }
     assert list(map(told, open_trace(out).arrivals())) == list(map(told, open_trace(source).arrivals()))
     assert [p.name for p in tmp_path.iterdir()] == ["own.jsonl"]
+
+
+SESSIONS = ["claude_code_sessions", "claude_code_sessions/trace_0019.json"]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", SESSIONS)
+def test_convert_keeps_what_every_turn_of_a_session_waits_for(shared: Path, tmp_path: Path, name: str) -> None:
+    source, out = shared / "traces" / name, tmp_path / "own.jsonl"
+    assert simkv("trace", "convert", source, "--out", out).exit_code == 0
+    before, after = inspected(source), inspected(out)
+    assert after["format"] == "simkv-sessions"
+    for key in before.keys() - OF_THE_SOURCE:
+        assert after[key] == before[key], key
+    assert sessions_told(out) == sessions_told(source)
+
+
+def sessions_told(path: Path) -> list[object]:
+    reader = open_trace(path).reader
+    assert isinstance(reader, SessionReader)
+    return [
+        (plan.number, plan.start_s, plan.shares, told(turn.request), turn.after, turn.pause_s, turn.not_before_s)
+        for plan in reader.sessions(path, ReadReport())
+        for turn in plan.turns
+    ]
+
+
+AIPERF = (
+    '{"session_id": "a", "input_length": 600, "output_length": 10, "hash_ids": [1, 2], "timestamp": 1000}',
+    '{"input_length": 600, "output_length": 10, "hash_ids": [1, 2], "timestamp": 500}',
+    '{"session_id": "b", "input_length": 50, "output_length": 10, "timestamp": 900}',
+    '{"session_id": "a", "input_length": 100, "output_length": 10, "delay": 2000}',
+    '{"session_id": "b", "input_length": 50, "output_length": 10, "timestamp": 7000}',
+)
+
+
+def test_convert_keeps_sessions_that_are_mixed_in_the_file(write: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = write(*AIPERF), tmp_path / "out.jsonl"
+    assert simkv("trace", "convert", source, "--out", out).exit_code == 0
+    assert inspected(out)["reuse"] == inspected(source)["reuse"]
+    assert sessions_told(out) == sessions_told(source)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(line["session"], line["turn"], line.get("after")) for line in lines[1:]] == [
+        (0, 0, None), (1, 0, None), (2, 0, None), (0, 1, [0]), (2, 1, [0]),
+    ]  # fmt: skip
+    assert [line.get("alone") for line in lines[1:]] == [None, True, None, None, None]
+
+
+def test_convert_scales_what_turns_wait(write: Callable[..., Path], tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    simkv("trace", "convert", write(*AIPERF), "--out", out, "--time-scale", "0.5")
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line.get("start_s") for line in lines[1:]] == [0.5, 0.25, 0.45, None, None]
+    assert (lines[4]["pause_s"], lines[5]["not_before_s"]) == (1.0, 3.05)
+
+
+@pytest.mark.shared
+def test_convert_simulates_sessions_as_the_original_does(shared: Path, tmp_path: Path) -> None:
+    source, out = shared / "traces" / SESSIONS[1], tmp_path / "own.jsonl"
+    simkv("trace", "convert", source, "--out", out)
+
+    def simulated(path: Path) -> dict[str, Any]:
+        scenario = ROOT / "scenarios" / "chatbot.yaml"
+        workload = f"workload={{kind: trace, path: {path}}}"
+        result = simkv("run", scenario, "--set", workload, "--out", tmp_path / "r", "--json")
+        assert result.exit_code == 0, result.stderr
+        summary: dict[str, Any] = json.loads(result.stdout)
+        del summary["scenario_hash"]
+        return summary
+
+    assert simulated(out) == simulated(source)
+    assert simulated(out)["requests"]["arrived"] == 24
+
+
+SESSION_HEADER = '{"simkv_trace":1,"source_format":"any","sessions":true}'
+TURN = '{"arrival_s":0,"prompt_tokens":10,"output_tokens":2,"session":0,"turn":0}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TURN, "turn = 0: is not the next turn of session 0, which is 1"),
+        (TURN.replace('"turn":0', '"turn":2'), "turn = 2: is not the next turn"),
+        (TURN.replace('"turn":0', '"turn":1,"after":[1]'), "after = [1]: 1 is no turn before 1"),
+        (TURN.replace('"turn":0', '"turn":1,"after":0'), "after = 0: is a number, not a list"),
+        (TURN.replace('"turn":0', '"turn":1,"pause_s":-1'), "pause_s = -1: is negative"),
+        (TURN.replace('"session":0,', ""), "session: is missing"),
+        (TURN.replace('"output_tokens":2', '"output_tokens":0'), "output_tokens = 0: is no tokens at all"),
+    ],
+)
+def test_own_sessions_refuse_a_bad_row_with_its_line(write: Callable[..., Path], text: str, said: str) -> None:
+    path = write(SESSION_HEADER, TURN, text)
+    with pytest.raises(InputError) as caught:
+        list(open_trace(path).arrivals())
+    assert f"{path}:3: {said}" in str(caught.value)
 
 
 @pytest.mark.shared

@@ -227,6 +227,36 @@ def test_inspect_ctrl_c_prints_what_was_read_and_exits_130(tmp_path: Path) -> No
     assert done.stderr == "interrupted: these are the first 6,000 requests\n"
 
 
+LOG = ("ts,in,out,chat", "0,10,5,a", "50,7,7,b", "20,40,5,a")
+
+
+def test_inspect_columns_name_those_of_a_log(write: Callable[..., Path]) -> None:
+    path = write(*LOG, name="log.csv")
+    names = "arrival=ts, prompt_tokens=in,output_tokens=out,session=chat"
+    answer = inspected(path, "--columns", names, "--arrival-unit", "ms")
+    assert (answer["format"], answer["requests"], answer["span_s"]) == ("log", 3, 0.05)
+    assert answer["infinite_cache"]["seen_tokens"] == 15, "the former prompt and its answer"
+    assert [(o["code"], o["first"], o["first_line"]) for o in answer["irregularities"]] == [
+        ("out_of_order", "on line 4", 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("arrival", "--columns = arrival: is not NAME=COLUMN; write --columns arrival=ts"),
+        ("arrival=ts,", "is not NAME=COLUMN"),
+        ("arrival=ts,arrival=in", "names arrival twice"),
+        ("when=ts", "is not known; valid: arrival"),
+        ("arrival=when", "is missing"),
+    ],
+)
+def test_inspect_columns_that_make_no_sense_are_refused(write: Callable[..., Path], columns: str, said: str) -> None:
+    result = simkv("trace", "inspect", write(*LOG, name="log.csv"), "--columns", columns)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
 # ---- public traces ----------------------------------------------------------------------------
 
 HITS = {
@@ -255,6 +285,17 @@ def test_inspect_mooncake_conversation_has_every_figure_of_the_index(shared: Pat
     cache = answer["infinite_cache"]
     assert (cache["unique_blocks"], cache["block_references"], cache["block_tokens"]) == (182_790, 288_500, 512)
     assert answer["arrivals"]["distinct_times"] == 1_180
+
+
+@pytest.mark.shared
+def test_inspect_of_sessions_has_no_arrivals_of_its_own(shared: Path) -> None:
+    folder = shared / "traces/claude_code_sessions"
+    answer = inspected(folder)
+    assert (answer["requests"], answer["closed_loop"], answer["arrivals"]) == (1_006, True, None)
+    assert answer["reuse"]["sessions"] == 43
+    assert round(answer["prompt_tokens"]["mean"]) == 98_133
+    assert answer["infinite_cache"]["token_hit_rate"] == pytest.approx(0.918, abs=5e-4)
+    assert "in a closed loop" in simkv("trace", "inspect", folder).stdout
 
 
 @pytest.mark.shared

@@ -454,6 +454,14 @@ def test_trace_fit_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["trace.jsonl"]
 
 
+@pytest.mark.shared
+def test_trace_fit_of_sessions_is_refused(shared: Path, tmp_path: Path) -> None:
+    result = simkv("trace", "fit", shared / "traces/claude_code_sessions", "--out", tmp_path / "w.json")
+    assert result.exit_code == 2
+    assert "it has no arrivals to fit" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

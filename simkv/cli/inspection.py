@@ -24,7 +24,7 @@ def _facts(name: str, answer: dict[str, Any]) -> str:
     lines = {
         "format": answer["format"] + blocks,
         "requests": f"{answer['requests']:,}" + (f" ({dropped:,} rows left out, see below)" if dropped else ""),
-        "span": units.short(answer["span_s"], "time"),
+        "span": units.short(answer["span_s"], "time") + (" as recorded" if answer["closed_loop"] else ""),
     }
     return "\n".join([name, *_aligned(lines)])
 
@@ -41,7 +41,11 @@ def _lengths(answer: dict[str, Any]) -> str:
 
 def _arrivals(answer: dict[str, Any]) -> str:
     figures = answer["arrivals"]
-    if figures is None or figures["rate_per_s"] is None:
+    if answer["closed_loop"]:
+        return "\n".join(
+            _aligned({"arrivals": "in a closed loop: a turn waits for the answers before it, then pauses"})
+        )
+    if figures["rate_per_s"] is None:
         return ""
     times = (
         f", at {figures['distinct_times']:,} distinct times" if figures["distinct_times"] < answer["requests"] else ""
@@ -73,7 +77,7 @@ def _reuse(answer: dict[str, Any]) -> str:
     lines = {}
     if reuse["sessions"]:
         turns = reuse["turns"]
-        lines["sessions"] = f"{reuse['sessions']:,}, of {turns['mean']:.1f} turns each (at most {turns['max']:,})"
+        lines["sessions"] = f"{reuse['sessions']:,}, {turns['mean']:.1f} turns on average, at most {turns['max']:,}"
     if cache["token_hit_rate"] is None:
         lines["reuse"] = "unknown: the format says nothing of content that prompts share"
         return "\n".join(_aligned(lines))

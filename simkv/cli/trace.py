@@ -1,17 +1,14 @@
-"""``simkv trace``: look at a trace, and write it in simkv's own format."""
+"""``simkv trace``: look at a trace, write it in simkv's own format, fetch one, fit a workload to one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from simkv.workload.readers import ReadReport, SessionsSource, TraceSource
+from simkv.cli import tracefile
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Look at traces of requests, convert, fetch and fit them."
@@ -20,6 +17,13 @@ app = typer.Typer(
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A trace.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="Its format [default: by its looks].")
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="NAME=COLUMN,...", help="Columns of a log of your own: arrival=ts,..."),
+]
+UnitOption = Annotated[
+    str | None, typer.Option("--arrival-unit", metavar="UNIT", help="Its arrivals: s, ms, us, ns or datetime.")
 ]
 LimitOption = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N requests.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there.")]
@@ -30,17 +34,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def inspect_(
     file: FileArgument,
     format_: FormatOption = None,
+    columns: ColumnsOption = None,
+    arrival_unit: UnitOption = None,
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print what a trace is like: lengths, arrivals, reuse, and what is odd about it."""
     from simkv.workload.inspect import inspect_requests
-    from simkv.workload.readers import ReadReport, open_trace
 
-    source = open_trace(file, format_)
-    report = ReadReport(source.reader.name)
-    with _told(source, report) as tick:
-        inspection = inspect_requests(islice(source.reader.read(file, report), limit), report, tick)
+    source, report = tracefile.opened(file, format_, columns, arrival_unit)
+    with tracefile.told(source, report) as tick:
+        requests = islice(source.reader.read(file, report), limit)
+        inspection = inspect_requests(requests, report, tick, closed_loop=tracefile.is_closed_loop(source))
     answer = inspection.answer()
     if as_json:
         import json
@@ -64,18 +69,18 @@ def convert(
         Path | None, typer.Option(metavar="FILE", help="Where to write it [default: NAME.simkv.jsonl here].")
     ] = None,
     format_: FormatOption = None,
+    columns: ColumnsOption = None,
+    arrival_unit: UnitOption = None,
     limit: LimitOption = None,
     time_scale: Annotated[float, typer.Option(metavar="X", help="Multiply arrival times: 2 is half the load.")] = 1.0,
     force: ForceOption = False,
 ) -> None:
     """Write a trace in simkv's own format, one request a line."""
     from simkv.workload import writer
-    from simkv.workload.readers import ReadReport, open_trace
 
-    source = open_trace(file, format_)
-    target = out if out is not None else Path(_stem(file) + ".simkv.jsonl")
-    report = ReadReport(source.reader.name)
-    with _told(source, report) as tick:
+    source, report = tracefile.opened(file, format_, columns, arrival_unit)
+    target = out if out is not None else Path(tracefile.stem(file) + ".simkv.jsonl")
+    with tracefile.told(source, report) as tick:
         count = writer.convert(source, report, target, limit=limit, time_scale=time_scale, force=force, tick=tick)
     typer.echo(f"wrote {target}: {count:,} requests from a trace of format {report.format}")
     for sentence in report.sentences():
@@ -112,6 +117,8 @@ def fit(
     file: FileArgument,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")] = Path("workload.json"),
     format_: FormatOption = None,
+    columns: ColumnsOption = None,
+    arrival_unit: UnitOption = None,
     limit: LimitOption = None,
     rows: Annotated[
         int, typer.Option("--rows", metavar="N", min=1, max=1_000_000, help="Hold at most N requests, a sample.")
@@ -124,13 +131,13 @@ def fit(
     from simkv.workload import fitted, writer
     from simkv.workload.fitted.goodness import compare
     from simkv.workload.inspect import Inspection
-    from simkv.workload.readers import ReadReport, open_trace
 
-    source = open_trace(file, format_)
-    report = ReadReport(source.reader.name)
+    source, report = tracefile.opened(file, format_, columns, arrival_unit)
+    if tracefile.is_closed_loop(source):
+        raise tracefile.no_arrivals(file)
     trace = Inspection(report)
     with writer.new_file(out, force=force) as target:
-        with _told(source, report) as tick:
+        with tracefile.told(source, report) as tick:
             requests = islice(source.reader.read(file, report), limit)
             model = fitted.fit(trace.watch(requests), report, rows=rows, seed=seed, tick=tick)
         fitted.save(model, target)
@@ -143,28 +150,3 @@ def fit(
         from simkv.cli.fitting import render
 
         typer.echo(render(model, comparison, out))
-
-
-def _stem(file: Path) -> str:
-    """Return the name of ``file`` without the endings that traces have."""
-    name = file.resolve().name
-    for ending in (".gz", ".jsonl", ".json", ".csv", ".simkv"):
-        name = name.removesuffix(ending)
-    return name
-
-
-@contextmanager
-def _told(source: TraceSource | SessionsSource, report: ReadReport) -> Iterator[Callable[[int], None]]:
-    """Show how far reading has come, and let Ctrl-C wait for a moment when it does no harm."""
-    from simkv.cli.interrupt import Interrupt
-    from simkv.cli.progress import Progress
-    from simkv.workload.readers.extent import expected_lines
-
-    expected = expected_lines(source.path)
-    with Interrupt() as interrupt, Progress() as shown:
-
-        def tick(_: int) -> None:
-            interrupt.check()
-            shown(report.line / expected)
-
-        yield tick

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,12 @@ class Inspection:
     Memory grows with the distinct content, with distinct lengths and with 8 bytes a request.
     """
 
-    def __init__(self, report: ReadReport) -> None:
-        """``report`` is the one that the reader fills."""
+    def __init__(self, report: ReadReport, closed_loop: bool = False) -> None:
+        """``report`` is the one that the reader fills; in a closed loop times are only what was recorded."""
         self.interrupted = False
         self.requests = 0
+        self.closed_loop = closed_loop
+        self._newest_s = -inf
         self._report = report
         self.prompts = LengthCounts()
         self.outputs = LengthCounts()
@@ -52,6 +55,10 @@ class Inspection:
         self.prompts.add(request.prompt_tokens)
         self.outputs.add(request.output_tokens)
         self._times_s.append(request.arrival_s)
+        if request.arrival_s >= self._newest_s:
+            self._newest_s = request.arrival_s
+        elif not self.closed_loop:
+            self._report.note("out_of_order", "arrives before a row above it", self._report.line)
         if request.session >= 0:
             self._turns[request.session] += 1
         self._add_content(request)
@@ -84,7 +91,8 @@ class Inspection:
             "span_s": float(times.max() - times.min()) if len(times) else 0.0,
             "prompt_tokens": self.prompts.figures(),
             "output_tokens": self.outputs.figures(),
-            "arrivals": arrival_figures(times),
+            "closed_loop": self.closed_loop,
+            "arrivals": None if self.closed_loop else arrival_figures(times),
             "reuse": self._reuse(),
             "infinite_cache": self._infinite_cache(),
             "irregularities": [_irregularity(note) for note in self._report.notes.values()],
@@ -171,9 +179,14 @@ def shareable_tokens(request: Request) -> int:
     return min(found, request.prompt_tokens)
 
 
-def inspect_requests(requests: Iterable[Request], report: ReadReport, tick: Tick = lambda _: None) -> Inspection:
-    """Count all of ``requests``, which fill ``report`` as they are read; Ctrl-C ends it with what was read."""
-    inspection = Inspection(report)
+def inspect_requests(
+    requests: Iterable[Request], report: ReadReport, tick: Tick = lambda _: None, *, closed_loop: bool = False
+) -> Inspection:
+    """Count all of ``requests``, which fill ``report`` as they are read; Ctrl-C ends it with what was read.
+
+    ``closed_loop``: they wait for each other, and their times are only as recorded.
+    """
+    inspection = Inspection(report, closed_loop)
     try:
         for request in requests:
             inspection.add(request)
