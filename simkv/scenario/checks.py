@@ -41,7 +41,7 @@ def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("workload",), "nothing ends this workload", mend)
 
 
-_ONLY_FOR = {"arrival": ("agent-sessions", "aiperf"), "block_tokens": ("aiperf",)}
+_ONLY_FOR = {"arrival": ("agent-sessions", "aiperf", "simkv-sessions"), "block_tokens": ("aiperf",)}
 """Keys of a trace, and the formats with which they mean something."""
 
 
@@ -51,7 +51,7 @@ def _trace(s: Scenario, given: Given) -> Iterator[Fault]:
         return
     for key, formats in _ONLY_FOR.items():
         if getattr(load, key) is not None and load.format not in ("auto", *formats):
-            mend = f"it is for format {' and '.join(formats)}; leave it out"
+            mend = f"it is for format {' or '.join(formats)}; leave it out"
             yield Fault(("workload", key), f"does nothing with format {load.format}", mend)
     if load.format not in ("auto", "log"):
         for key in load.told:
