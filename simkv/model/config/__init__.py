@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from simkv.model.config.assemble import shape_of_config
+from simkv.model.config.fields import printable
 from simkv.model.config.source import FILE_NAME, read_source
 from simkv.model.shape import ModelShape
 
@@ -28,7 +29,7 @@ def read_config(path: str) -> ModelShape:
     beside = os.path.join(os.path.dirname(source.file), QUANTISATION_FILE)
     if "quantization_config" not in values and os.path.isfile(beside):
         values["quantization_config"] = read_source(beside)[0]
-    return shape_of_config(values, _name_of(source.file), source)
+    return shape_of_config(values, printable(_name_of(source.file)), source)
 
 
 def _name_of(file: str) -> str:

@@ -14,14 +14,14 @@ from simkv.model.config.fields import MOST_TOKENS, Fields
 from simkv.model.config.hybrids import HYBRIDS
 from simkv.model.config.layout import BOTH, EXPERTS, MLP, STATE, kinds_of
 from simkv.model.config.mlp import experts_of
-from simkv.model.config.refused import check_class, check_direction, check_is_model, check_unread
+from simkv.model.config.refused import CLASSES, check_class, check_direction, check_is_model, check_unread
 from simkv.model.config.source import Source
 from simkv.model.config.weights import dtype_of, with_weights
 from simkv.model.layers import StateLayers
 from simkv.model.shape import ModelShape
 
 FAMILIES: dict[str, Family] = DECODERS | HYBRIDS
-_BY_CLASS = {re.sub("[^a-z0-9]", "", name.lower()): name for name in FAMILIES}
+_BY_CLASS = {re.sub("[^a-z0-9]", "", name.lower()): name for name in (*CLASSES, *FAMILIES)}
 _INNER = ("text_config", "llm_config", "language_config", "thinker_config")
 _SUFFIX = re.compile(r"(ForCausalLM|ForConditionalGeneration|LMHeadModel|Model|HeadModel)$")
 _PLAIN = (
@@ -118,7 +118,7 @@ def _shape(fields: Fields, top: Fields, family: Family, name: str) -> ModelShape
         dtype=dtype,
         max_position_embeddings=longest,
         state=_states(fields, family, kinds, dtype),
-        dense_mlp_layers=dense,
+        dense_mlp_layers=None if dense == layers - (moe.layers if moe else 0) else dense,
         moe=moe,
         tie_embeddings=_tied(fields, top),
         mlp_matrices=family.matrices(fields),

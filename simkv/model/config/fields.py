@@ -186,8 +186,8 @@ class Fields:
 
     def note(self, text: str) -> None:
         """Remember an assumption, once."""
-        if text not in self.notes:
-            self.notes.append(text)
+        if printable(text) not in self.notes:
+            self.notes.append(printable(text))
 
     def fail(self, name: str, what: str, mend: str) -> InputError:
         """Return the error for ``name``, with its place in the file and its value."""
@@ -195,10 +195,16 @@ class Fields:
         path = (*self.path, key or name)
         shown = "" if key is None or self.values[key] is None else _short(self.values[key])
         line = self.source.line_of(path) if self.source.text else None
-        return InputError(Problem(what, mend, self.source.file, line, ".".join(path), shown))
+        return InputError(
+            Problem(printable(what), printable(mend), self.source.file, line, printable(".".join(path)), shown)
+        )
+
+
+def printable(text: str) -> str:
+    """Return the text with what can't be printed escaped."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _short(value: Any) -> str:
-    text = repr(value) if not isinstance(value, str) else value
-    text = text if text.isprintable() else ascii(text)
+    text = printable(value if isinstance(value, str) else repr(value))
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -92,7 +92,8 @@ def mamba2(otherwise: str = "") -> Mixer:
 
 def _mamba_heads(fields: Fields) -> tuple[int, int]:
     """Return heads and their width; ``auto`` shares the expanded width out."""
-    heads = _width(fields, "mamba_num_heads" if fields.key_of("mamba_num_heads") else "num_heads")
+    named = fields.key_of("mamba_num_heads") is not None or "mamba_num_heads" in fields.defaults
+    heads = _width(fields, "mamba_num_heads" if named else "num_heads")
     for name in ("mamba_head_dim", "head_dim"):
         if fields.key_of(name) and fields.get(name) not in (None, "auto"):
             fields.maybe("mamba_expand")
