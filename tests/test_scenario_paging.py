@@ -203,3 +203,15 @@ def test_windows_that_are_not_freed_let_fewer_run(scenario: Callable[..., Resolv
     )
     assert kept.requests["queue_time_s"].sum() > freed.requests["queue_time_s"].sum()
     assert kept.bytes["d2h"] > freed.bytes["d2h"]
+
+
+BOUNDED = [name for name in catalog.list_models() if not catalog.load_model(name).uniform]
+
+
+@pytest.mark.parametrize("model", BOUNDED)
+def test_every_catalogue_model_with_windows_or_states_runs(model: str) -> None:
+    content = SCENARIO.format(model=model).replace("32768", "4096").replace("20000", "2000").replace("6000", "900")
+    machine = ["hardware=h200-sxm5-141gb", "replicas.tensor_parallel=2", "workload.requests=12"]
+    result = run_scenario(resolve_text(content, assignments=machine), audit=True)
+    assert result.summary["requests"]["finished"] == 12
+    assert {"hybrid_prefix", "windows_not_freed"} & {warning["code"] for warning in result.summary["warnings"]}
