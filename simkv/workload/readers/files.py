@@ -68,7 +68,10 @@ def parts(path: Path) -> list[Path]:
     """Return the files of a trace: ``path``, or where it is a folder its JSON files, by name; [] where it has none."""
     if not os.path.isdir(path):
         return [path]
-    found = (p for p in path.iterdir() if p.name.endswith((".json", ".json.gz")) and not p.name.startswith("."))
+    try:
+        found = [p for p in path.iterdir() if p.name.endswith((".json", ".json.gz")) and not p.name.startswith(".")]
+    except OSError as error:
+        raise InputError(Problem(f"can't be read: {error.strerror or error}", file=str(path))) from error
     return sorted(p for p in found if not p.is_dir())
 
 
