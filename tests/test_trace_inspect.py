@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -361,3 +362,15 @@ def test_inspect_uses_the_report_of_the_reader(write: Callable[..., Path]) -> No
     report = ReadReport(source.reader.name)
     assert list(source.reader.read(source.path, report))
     assert report.block_tokens == 512
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("verb", ["inspect", "fit"])
+def test_docs_show_what_the_command_prints(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    shutil.copy(shared / "traces/mooncake/conversation_trace.jsonl", tmp_path / "mooncake-conversation.jsonl")
+    monkeypatch.chdir(tmp_path)
+    command = f"<!-- simkv trace {verb} mooncake-conversation.jsonl -->\n```text\n"
+    shown = (ROOT / "docs" / "traces.md").read_text("utf-8").split(command)[1].split("```")[0]
+    assert simkv("trace", verb, "mooncake-conversation.jsonl").stdout == shown

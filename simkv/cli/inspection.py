@@ -61,7 +61,7 @@ def _arrivals(answer: dict[str, Any]) -> str:
     rows = [
         [
             units.short(c["window_s"], "time"),
-            f"{c['mean']:,.3g}",
+            f"{c['mean']:,.0f}" if c["mean"] >= 100 else f"{c['mean']:.3g}",
             f"{c['peak']:,}",
             f"{c['peak_to_mean']:.2f}",
             f"{c['index_of_dispersion']:.2f}",
