@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from simkv.calc import average, concurrency, speedup, step
 from simkv.calc.answer import Answer, Line
 from simkv.calc.break_even import Machine, of_span
-from simkv.catalog import load_hardware, load_model
+from simkv.calc.machine import load_gpu
+from simkv.catalog import load_hardware, load_instance, load_model
 from simkv.cli import app
 from simkv.errors import InputError
 from simkv.formulas.step import step_cost
@@ -381,3 +382,14 @@ def test_answer_infinite_figures_are_null_and_text_only_lines_are_left_out() -> 
 def test_t_avg_of_no_tier_is_refused() -> None:
     with pytest.raises(InputError, match="no tier is given"):
         average.t_avg([])
+
+
+def test_break_even_instance_brings_its_hosts_links_and_drives() -> None:
+    host, card = load_gpu("p5.48xlarge"), load_gpu("h100-sxm5-80gb")
+    model = load_model("llama-3.1-8b")
+    instance = load_instance("p5.48xlarge")
+    ways = of_span(Machine(model, host), 10_240).to_json()["ways"]
+    assert ways[0]["bytes_per_s"] == instance.figure("h2d_bytes_per_s").value
+    ssd, link = instance.figure("ssd_read_bytes_per_s").value, ways[0]["bytes_per_s"]
+    assert ways[1]["bytes_per_s"] == pytest.approx(1 / (1 / ssd + 1 / link))
+    assert of_span(Machine(model, card), 10_240).to_json()["ways"][0]["bytes_per_s"] > link

@@ -41,9 +41,9 @@ class Machine:
     flops_efficiency: float | None = None
     """Share of the peak that prefill achieves; None: the step model's terms."""
     link_bytes_per_s: float | None = None
-    """Of one GPU; None: the catalogue's."""
+    """Of one GPU; None: the instance's or the accelerator's."""
     ssd_bytes_per_s: float | None = None
-    """Of the host; None: what scenarios assume."""
+    """Of the host; None: the instance's, or what scenarios assume."""
 
     @property
     def flops_per_s(self) -> float:
@@ -79,7 +79,10 @@ class Machine:
         if link is None:
             link, link_is = self.gpu.link_h2d_bytes_per_s, self.gpu.figure("h2d_bytes_per_s").standing
         ssd, ssd_is = self.ssd_bytes_per_s, "as given"
-        if ssd is None:
+        if ssd is None and "ssd_read_bytes_per_s" in self.gpu.figures:
+            figure = self.gpu.figure("ssd_read_bytes_per_s")
+            ssd, ssd_is = figure.value, figure.standing
+        elif ssd is None:
             ssd, ssd_is = ssd_read_bytes_per_s(), "assumed"
         link *= self.tensor_parallel
         first = f"SSD to DRAM at {shown(ssd, 'rate')} first, {ssd_is}"

@@ -1,8 +1,24 @@
-"""What scenarios assume of a machine beyond its card, and what they say of a model's limit."""
+"""What a machine is called and brings, what scenarios assume beyond it, and what they say of a model's limit."""
 
 from __future__ import annotations
 
+from simkv.catalog import load_hardware, load_machine
+from simkv.hardware import Gpu
 from simkv.model import ModelShape
+
+_OF_THE_HOST = ("h2d_bytes_per_s", "d2h_bytes_per_s", "duplex_bytes_per_s", "ssd_read_bytes_per_s")
+
+
+def load_gpu(name: str) -> Gpu:
+    """Return an accelerator by name; of an instance, its accelerator with the links and SSDs of the host.
+
+    Raises InputError with the nearest names for an unknown one.
+    """
+    found = load_machine(name)
+    if isinstance(found, Gpu):
+        return found
+    brought = {key: found.figures[key] for key in _OF_THE_HOST if key in found.figures}
+    return load_hardware(found.gpu).with_figures(**brought)
 
 
 def descriptor_s() -> float:

@@ -18,12 +18,11 @@ app = typer.Typer(
 )
 
 _MODEL = "A model of the catalogue, or the path of a config.json."
+_MACHINE = "An accelerator or an instance of the catalogue."
 ModelOption = Annotated[str, typer.Option("--model", metavar="NAME", help=_MODEL)]
-HardwareOption = Annotated[str, typer.Option("--hardware", metavar="NAME", help="An accelerator of the catalogue.")]
+HardwareOption = Annotated[str, typer.Option("--hardware", metavar="NAME", help=_MACHINE)]
 SomeModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help=_MODEL)]
-SomeHardware = Annotated[
-    str | None, typer.Option("--hardware", metavar="NAME", help="An accelerator of the catalogue.")
-]
+SomeHardware = Annotated[str | None, typer.Option("--hardware", metavar="NAME", help=_MACHINE)]
 Ranks = Annotated[int | None, measured("--tp", "count", "Tensor-parallel ranks [default: 1].", 1)]
 KvDtype = Annotated[
     str | None,
@@ -248,10 +247,10 @@ def _model(name: str | None) -> Any:
 
 
 def _gpu(name: str | None) -> Any:
-    from simkv.catalog import load_hardware
+    from simkv.calc.machine import load_gpu
 
     assert name is not None
-    return load_hardware(name)
+    return load_gpu(name)
 
 
 def _tier(text: str) -> Tier:
