@@ -129,10 +129,10 @@ def test_wrong_key_is_told_with_line_value_and_mend(extra: str, message: str) ->
         (
             "{kind: chat}",
             's.yaml:4: workload.kind = "chat": unknown kind; valid: plain, sessions, documents, '
-            "batch, trace",
+            "batch, trace, clients, fitted",
         ),
         ("{}", 's.yaml:4: workload.kind: is missing; add "kind: plain"; valid: plain, sessions, documents, batch, '
-         "trace"),
+         "trace, clients, fitted"),
         ("3", "s.yaml:4: workload = 3: not a section; write it like {kind: plain, ...}"),
         ("{kind: trace}", 's.yaml:4: workload.path: is missing; add "path: ..."'),
         (

@@ -331,6 +331,8 @@ def test_inspect_every_sample_is_read_or_refused_by_name(shared: Path) -> None:
         ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "is a Git LFS pointer"),
         ("hello\n", "is of no known format"),
         ('{"simkv_workload":1}\n', "workload.kind: fitted"),
+        ("0,19.05,5.3,Weibull,0.405,0.028\n", "workload.kind: clients"),
+        ('{"0": {"input_tokens": "{1: 1.0}", "output_tokens": "{1: 1.0}"}}\n', "workload.kind: clients"),
         ('{"timestamp": 0, "input_length": -5, "output_length": 1, "hash_ids": []}\n', "is negative"),
     ],
 )

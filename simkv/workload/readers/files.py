@@ -108,7 +108,7 @@ def _check_is_file(path: Path) -> None:
     if path.is_file():
         return
     if path.is_dir():
-        names = sorted(p.name for p in path.iterdir() if p.is_file())
+        names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
         raise InputError(Problem("is a folder, not a trace file", _name_some(names), file=str(path)))
     if path.exists():
         raise InputError(Problem("is not a regular file", file=str(path)))

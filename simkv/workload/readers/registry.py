@@ -114,7 +114,8 @@ def detect(path: Path, start: bytes) -> TraceReader:
         if reader.sniff(lines):
             return reader
     if label:
-        raise InputError(Problem(f"looks like {label}, which is not read", _readable(), file=str(path)))
+        mend = f"formats that are read: {', '.join(READERS)}"
+        raise InputError(Problem(f"looks like {label}, which is not read", mend, file=str(path)))
     what = "is of no known format"
     raise InputError(Problem(what, _readable(), file=str(path), line=1, path=excerpt(lines[0])))
 
