@@ -155,10 +155,12 @@ def _targets(section: Any) -> dict[str, float]:
 
 
 def _expected_requests(resolved: Resolved, source: Source) -> int | None:
+    from simkv.workload.clients import ClientsSource
+    from simkv.workload.fitted import FittedSource
     from simkv.workload.readers import SessionsSource
 
     workload = resolved.scenario.workload
-    if isinstance(source, SessionsSource):
+    if isinstance(source, SessionsSource | ClientsSource | FittedSource):
         return source.expected_requests()
     if not isinstance(workload, TraceWorkload):
         return workload.requests

@@ -109,6 +109,17 @@ def test_clients_end_at_requests_or_duration(pool: Callable[..., Path]) -> None:
     assert told(made(path, duration_s=250.0)) == told(made(path))[: len(made(path, duration_s=250.0))]
 
 
+@pytest.mark.parametrize(
+    ("spec", "duration_s"),
+    [({}, None), ({"requests": 20}, None), ({"start": 450.0, "duration": 300.0, "rate_scale": 2.0}, None), ({}, 700.0)],
+)
+def test_clients_tell_about_how_many_requests_to_expect(
+    pool: Callable[..., Path], spec: dict[str, Any], duration_s: float | None
+) -> None:
+    source = build_clients({"path": str(pool(*TWO)), **spec}, 0, duration_s)
+    assert source.expected_requests() == pytest.approx(len(list(source.arrivals())), rel=0.15)
+
+
 def test_clients_rate_scale_multiplies_counts(pool: Callable[..., Path]) -> None:
     path = pool(*TWO)
     assert len(made(path, rate_scale=3.0)) == pytest.approx(3 * len(made(path)), abs=2)

@@ -325,6 +325,8 @@ def test_fitted_needs_a_bound(saved: Callable[..., Path]) -> None:
         build_fitted({"path": str(saved())}, 0)
     requests = list(build_fitted({"path": str(saved())}, 0, 30.0).arrivals())
     assert 10 < len(requests) < 60
+    assert build_fitted({"path": str(saved())}, 0, 30.0).expected_requests() == 30
+    assert build_fitted({"path": str(saved()), "requests": 7}, 0, 30.0).expected_requests() == 7
     assert requests[-1].arrival_s < 30
 
 

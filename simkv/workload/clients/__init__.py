@@ -4,6 +4,6 @@
 ``source.py`` draws requests.
 """
 
-from simkv.workload.clients.source import build_clients
+from simkv.workload.clients.source import ClientsSource, build_clients
 
-__all__ = ["build_clients"]
+__all__ = ["ClientsSource", "build_clients"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import merge
 from itertools import islice, takewhile
+from math import inf
 from operator import itemgetter
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def build_clients(spec: Spec, seed: int, duration_s: float | None = None) -> Cli
     """
     start_s = number(spec.get("start") or 0.0, f"{WHERE}.start", 0)
     wanted_s = spec.get("duration")
-    end_s = float("inf") if wanted_s is None else start_s + number(wanted_s, f"{WHERE}.duration", 0, above=True)
+    end_s = inf if wanted_s is None else start_s + number(wanted_s, f"{WHERE}.duration", 0, above=True)
     scale = number(spec.get("rate_scale", 1.0), f"{WHERE}.rate_scale", 0, above=True)
     most = None if spec.get("requests") is None else whole(spec["requests"], f"{WHERE}.requests", 1)
     path = Path(need(spec, "path", WHERE))
@@ -53,7 +54,7 @@ def _silent(path: Path, clients: list[Client], start_s: float, end_s: float) -> 
     if busy:
         first_s, last_s = min(w.start_s for w in busy), max(w.end_s for w in busy)
         mend = f"they send from {first_s:g} s to {last_s:g} s: choose workload.start and workload.duration among these"
-    until = f"{end_s:g} s" if end_s < float("inf") else "its end"
+    until = f"{end_s:g} s" if end_s < inf else "its end"
     return InputError(Problem(f"no client sends anything from {start_s:g} s to {until}", mend, file=str(path)))
 
 
@@ -79,6 +80,12 @@ class Client:
     def sends(self) -> bool:
         """Whether there is any request in the stretch."""
         return bool(self._windows)
+
+    def expected_requests(self, until_s: float) -> float:
+        """Return how many requests there are before ``until_s`` of the recording."""
+        first_s, end_s = self._start_s, min(self._end_s, until_s)
+        overlaps = ((w.rate_per_s, min(w.end_s, end_s) - max(w.start_s, first_s)) for w in self._windows)
+        return self._scale * sum(rate * width_s for rate, width_s in overlaps if width_s > 0)
 
     def requests(self) -> Iterator[Drawn]:
         """Yield the client's requests in order of time; each call starts over."""
@@ -124,6 +131,12 @@ class ClientsSource:
     def class_names(self) -> tuple[str, ...]:
         """Every value that ``Request.cls`` can take."""
         return ("",)
+
+    def expected_requests(self) -> int:
+        """Return about how many requests there are, for a progress bar."""
+        until_s = inf if self._limits.duration_s is None else self._start_s + self._limits.duration_s
+        number = round(sum(client.expected_requests(until_s) for client in self._clients))
+        return max(1, number if self._limits.requests is None else min(number, self._limits.requests))
 
     def arrivals(self) -> Iterator[Request]:
         """Yield the requests in order of arrival, which counts from the start of the stretch; each call starts over."""

@@ -6,6 +6,6 @@ to requests); ``goodness.py`` holds the two against each other.
 
 from simkv.workload.fitted.fit import fit
 from simkv.workload.fitted.model import FittedModel, load, save
-from simkv.workload.fitted.source import build_fitted
+from simkv.workload.fitted.source import FittedSource, build_fitted
 
-__all__ = ["FittedModel", "build_fitted", "fit", "load", "save"]
+__all__ = ["FittedModel", "FittedSource", "build_fitted", "fit", "load", "save"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, cycle, islice, repeat, takewhile
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,13 @@ class FittedSource:
     def class_names(self) -> tuple[str, ...]:
         """Every value that ``Request.cls`` can take."""
         return ("",)
+
+    def expected_requests(self) -> int:
+        """Return about how many requests there are, for a progress bar."""
+        rates = self._model.arrivals.rate_per_s
+        duration_s = self._limits.duration_s
+        number = inf if duration_s is None else self._rate_scale * duration_s * sum(rates) / len(rates)
+        return max(1, round(min(number, inf if self._limits.requests is None else self._limits.requests)))
 
     def arrivals(self) -> Iterator[Request]:
         """Yield the requests in order of arrival; each call starts over."""
