@@ -7,8 +7,8 @@ start to end). ``docs/architecture.md`` follows a request through them.
 Floor by floor; nothing imports upward:
 
 - ``errors`` what can be wrong, and how it is said; ``units`` text to SI and back; ``rng`` named random streams
-- ``model/`` shapes of models; ``hardware`` what accelerators can do; ``instances`` whole machines, their drives and
-  prices; ``catalog/`` all of them by name, from ``data/``
+- ``model/`` shapes of models, those of any config.json included; ``hardware`` what accelerators can do; ``instances``
+  whole machines, their drives and prices; ``catalog/`` all of them by name, from ``data/``
 - ``formulas/`` closed forms: KV size, memory budget, step time, overlap, concurrency
 - ``workload/`` requests: synthetic sources, and readers of traces
 - ``kvcache/`` prefix index, pools, eviction policies, reference replay; no clock

@@ -423,7 +423,7 @@ def test_sparse_inner_configuration_takes_the_defaults_of_its_class() -> None:
     inner = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34, "intermediate_size": 10240}
     model = size({"model_type": "gemma3", "text_config": inner})
     assert (model.attention[0].heads, model.attention[0].kv_heads, model.attention[0].head_dim) == (8, 4, 256)
-    assert "num_attention_heads 8, the class's default" in model.note
+    assert re.search("left to the class: .*num_attention_heads 8, num_key_value_heads 4, head_dim 256", model.note)
     with pytest.raises(InputError, match="num_attention_heads: is missing"):
         size(inner | {"max_position_embeddings": 1024})
 

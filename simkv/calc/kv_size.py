@@ -111,6 +111,8 @@ def _row(kind: AttentionLayers, tokens: int, kv_dtype: str, ranks: int) -> dict[
 
 
 def _notes(model: ModelShape) -> list[str]:
-    if not model.encoder_bytes_per_token:
-        return []
-    return [f"Cross-attention keeps {model.encoder_bytes_per_token:,} B more, once, of each token of the encoder."]
+    notes = [f"{model.name}: {model.note}."] if model.note else []
+    if model.encoder_bytes_per_token:
+        kept = f"Cross-attention keeps {model.encoder_bytes_per_token:,} B more, once, of each token of the encoder."
+        notes.append(kept)
+    return notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +43,18 @@ def scenario_rows() -> Rows:
 
 
 def describe(name: str) -> Rows:
-    """Return what is known of one entry of whatever kind; raises InputError for an unknown name."""
+    """Return what is known of one entry of whatever kind, or of the model of a config.json.
+
+    Raises InputError for an unknown name and for a file that can't be sized.
+    """
     from simkv.cli.facts import FINDERS
 
     for find, facts in FINDERS:
-        with suppress(InputError):
+        try:
             return facts(find(name))
+        except InputError as error:
+            if any(problem.file for problem in error.problems):
+                raise
     if name in presets.NAMES:
         return _engine_facts(presets.load(name))
     from simkv.scenario.problems import nearest

@@ -10,7 +10,7 @@ from typing import Any
 
 from simkv.model.config.decoders import DECODERS, UNFAMILIAR
 from simkv.model.config.family import Family
-from simkv.model.config.fields import MOST_TOKENS, Fields
+from simkv.model.config.fields import BY_DEFAULT, MOST_TOKENS, Fields
 from simkv.model.config.hybrids import HYBRIDS
 from simkv.model.config.layout import BOTH, EXPERTS, MLP, STATE, kinds_of
 from simkv.model.config.mlp import experts_of
@@ -54,7 +54,14 @@ def shape_of_config(config: Mapping[str, Any], name: str, source: Source | None 
     check_unread(_seen(fields), family.familiar, family.mixer is not None)
     if top.get("vision_config") or top.get("audio_config"):
         fields.note("vision and audio towers are not counted")
-    return replace(shape, source=where.file or "a configuration given as a mapping", note="; ".join(fields.notes))
+    return replace(shape, source=where.file or "a configuration given as a mapping", note=_said(fields.notes))
+
+
+def _said(notes: list[str]) -> str:
+    """Return the notes as one text, what was left to the class together."""
+    left = [note.removesuffix(BY_DEFAULT) for note in notes if note.endswith(BY_DEFAULT)]
+    others = [note for note in notes if not note.endswith(BY_DEFAULT)]
+    return "; ".join([*others, *([f"left to the class: {', '.join(left)}"] if left else [])])
 
 
 def _inner(top: Fields) -> Fields:

@@ -56,6 +56,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What the same thing is called elsewhere: other classes, older files."""
 
+BY_DEFAULT = ", the class's default"
 _QUIET = frozenset({"decoder_sparse_step", "expert_layer_period", "expert_layer_offset"})
 """Defaults that change nothing unless a file says otherwise."""
 
@@ -134,7 +135,7 @@ class Fields:
         if value is None or (name in ALWAYS_WRITTEN and not self.path):
             return None
         if name not in _QUIET:
-            self.note(f"{name} {value}, the class's default")
+            self.note(f"{name} {value}{BY_DEFAULT}")
         return int(value)
 
     def flag(self, name: str, default: bool = False) -> bool:

@@ -54,9 +54,9 @@ def window_on(fields: Fields) -> bool:
 
 
 def _listed(fields: Fields, listed: list[object], layers: int) -> list[str]:
-    unknown = next((item for item in listed if not isinstance(item, str) or item not in LISTED), None)
-    if unknown is not None:
-        raise fields.fail("layer_types", f"{unknown!r} is no kind of layer that can be sized", f"know {_names()}")
+    unknown = [item for item in listed if not isinstance(item, str) or item not in LISTED]
+    if unknown:
+        raise fields.fail("layer_types", f"{unknown[0]!r} is no kind of layer that can be sized", f"know {_names()}")
     drafts = fields.maybe("num_nextn_predict_layers", 0, MOST_LAYERS) or 0
     if len(listed) not in (layers, layers + drafts):
         raise fields.fail("layer_types", f"lists {len(listed)} layers, not {layers}", "see num_hidden_layers")
