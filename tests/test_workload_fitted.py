@@ -190,6 +190,13 @@ def test_fitted_arrivals_follow_the_rate_of_each_window_round_and_round() -> Non
     assert counts[[0, 2]] == pytest.approx([1000, 100], rel=0.05)
 
 
+def test_fitted_arrivals_step_over_rounds_in_which_nothing_comes() -> None:
+    """A round of a microsecond at one request an hour: nobody walks through a billion of them."""
+    times = times_of(FittedArrivals(1e-6, [1 / 3600, 0.0], [1.0, 1.0], [1.0]), 2000)
+    assert np.diff(times).mean() == pytest.approx(7200, rel=0.1)
+    assert np.diff(times).std() == pytest.approx(7200, rel=0.1)
+
+
 def test_fitted_arrivals_come_in_batches_of_the_right_sizes() -> None:
     times = times_of(FittedArrivals(100.0, [6.0], [1.0], [0.5, 0.0, 0.5]), 30_000)
     sizes = np.unique(times, return_counts=True)[1][:-1]
@@ -240,7 +247,7 @@ def test_fit_holds_no_more_rows_than_asked_for_a_uniform_sample() -> None:
 
 
 def test_fit_of_requests_that_come_at_once_is_refused() -> None:
-    with pytest.raises(InputError, match="5 requests at 1 time have no gaps to fit"):
+    with pytest.raises(InputError, match="5 requests within 1 ms have no gaps to fit"):
         fitted([replace_time(r, 0.0) for r in chats(5)])
 
 
@@ -279,7 +286,7 @@ def saved(tmp_path: Path) -> Callable[..., Path]:
 @pytest.mark.parametrize(
     ("part", "key", "value", "said"),
     [
-        ("arrivals", "window_s", 0, "arrivals.window_s: is no finite number above 0"),
+        ("arrivals", "window_s", 0, "arrivals.window_s: is no finite number above 1e-06"),
         ("arrivals", "rate_per_s", [], "is no list of 1 to"),
         ("arrivals", "rate_per_s", [0.0], "nothing would ever arrive"),
         ("arrivals", "rate_per_s", [-1.0], "arrivals.rate_per_s[0]"),

@@ -19,6 +19,7 @@ ROWS = 20_000
 """A fit holds at most so many rows unless asked otherwise."""
 MOST_WINDOWS = 288
 BATCHES_PER_WINDOW = 100
+SHORTEST_S = 1e-3
 FEWEST_GAPS = 10
 """A window with fewer takes the coefficient of variation of the whole trace."""
 
@@ -40,7 +41,7 @@ def fit(
     """Return the fit of ``requests``, which come in file order and fill ``report``.
 
     Of more than ``rows`` requests a uniform sample is held, the same for the same ``seed``. Raises
-    InputError where all arrive at once.
+    InputError where all arrive at once, or nearly so.
     """
     sample, reuse, every_s = _Sample(rows, seed), ReuseDistances(), array("d")
     for number, request in enumerate(requests, 1):
@@ -49,8 +50,8 @@ def fit(
         if number % _TICK_EVERY == 0:
             tick(number)
     times_s, sizes = np.unique(np.array(every_s, dtype=np.float64), return_counts=True)
-    if len(times_s) < 2:
-        what = f"{sample.count:,} requests at {len(times_s)} time have no gaps to fit"
+    if len(times_s) < 2 or times_s[-1] - times_s[0] < SHORTEST_S:
+        what = f"{sample.count:,} requests within {SHORTEST_S * 1e3:g} ms have no gaps to fit"
         raise InputError(Problem(what, "fit a longer trace"))
     origin = Origin(report.format, sample.count, float(times_s[-1] - times_s[0]), report.block_tokens)
     columns = [list(column) for column in zip(*sample.rows, strict=True)]

@@ -25,6 +25,8 @@ MARK = "simkv_workload"
 MOST_WINDOWS = 1000
 MOST_ROWS = 1_000_000
 MAX_CV = 1000.0
+SHORTEST_S = 1e-6
+SLOWEST_PER_S = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +103,16 @@ class _Checked:
 
     def model(self) -> FittedModel:
         arrivals = FittedArrivals(
-            window_s=self._number("arrivals.window_s", above=0),
+            window_s=self._number("arrivals.window_s", above=SHORTEST_S),
             rate_per_s=self._numbers("arrivals.rate_per_s", most=MOST_WINDOWS),
             gap_cv=self._numbers("arrivals.gap_cv", most=MOST_WINDOWS, highest=MAX_CV),
             batch_shares=self._numbers("arrivals.batch_shares", most=MOST_ROWS),
         )
         self._same_length("arrivals.gap_cv", arrivals.gap_cv, "rate_per_s", arrivals.rate_per_s)
-        for key, values in (("rate_per_s", arrivals.rate_per_s), ("batch_shares", arrivals.batch_shares)):
-            if sum(values) <= 0:
-                raise self._bad(f"arrivals.{key}", "sums to zero: nothing would ever arrive")
+        if sum(arrivals.rate_per_s) < SLOWEST_PER_S * len(arrivals.rate_per_s):
+            raise self._bad("arrivals.rate_per_s", f"is below {SLOWEST_PER_S:g} on average: nothing would ever arrive")
+        if sum(arrivals.batch_shares) < 1e-9:
+            raise self._bad("arrivals.batch_shares", "sums to zero: nothing would ever arrive")
         return FittedModel(self._origin(), arrivals, self._requests())
 
     def _origin(self) -> Origin:

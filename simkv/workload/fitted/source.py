@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain, cycle, islice, repeat, takewhile
+from itertools import chain, islice, repeat, takewhile
 from math import inf
 from pathlib import Path
 
@@ -188,16 +188,23 @@ def arrival_times(arrivals: FittedArrivals, rate_scale: float, streams: Streams)
 
 
 def _batch_times(arrivals: FittedArrivals, scale: float, rng: np.random.Generator) -> Iterator[float]:
-    begin_s = 0.0
-    now_s = gap = 0.0
-    for rate, cv in cycle(zip(arrivals.rate_per_s, arrivals.gap_cv, strict=True)):
-        end_s = begin_s + arrivals.window_s
-        while gap <= (end_s - now_s) * rate * scale and rate > 0:
-            now_s += gap / (rate * scale)
-            yield now_s
-            gap = _unit_gap(cv, rng)
-        gap -= (end_s - now_s) * rate * scale
-        begin_s = now_s = end_s
+    windows = list(zip(arrivals.rate_per_s, arrivals.gap_cv, strict=True))
+    round_s = arrivals.window_s * len(windows)
+    expected = sum(arrivals.rate_per_s) * arrivals.window_s * scale
+    round_begins_s = gap = 0.0
+    while True:
+        idle_rounds = gap // expected
+        gap -= idle_rounds * expected
+        round_begins_s += idle_rounds * round_s
+        for k, (rate, cv) in enumerate(windows):
+            now_s = round_begins_s + k * arrivals.window_s
+            end_s = now_s + arrivals.window_s
+            while gap <= (end_s - now_s) * rate * scale and rate > 0:
+                now_s += gap / (rate * scale)
+                yield now_s
+                gap = _unit_gap(cv, rng)
+            gap -= (end_s - now_s) * rate * scale
+        round_begins_s += round_s
 
 
 def _unit_gap(cv: float, rng: np.random.Generator) -> float:
