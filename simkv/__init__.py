@@ -10,7 +10,7 @@ Floor by floor; nothing imports upward:
 - ``model/`` shapes of models, those of any config.json included; ``hardware`` what accelerators can do; ``instances``
   whole machines, their drives and prices; ``catalog/`` all of them by name, from ``data/``
 - ``formulas/`` closed forms: KV size, memory budget, step time, overlap, concurrency
-- ``workload/`` requests: synthetic sources, and readers of traces
+- ``workload/`` requests: synthetic sources, readers of traces, and what is made of traces
 - ``kvcache/`` prefix index, pools, eviction policies, reference replay; no clock
 - ``sim/`` clock, links, storage, mover, scheduler, engine, router, recorder; the only user of SimPy
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
