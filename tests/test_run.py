@@ -238,15 +238,29 @@ TRACES = {
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_shipped_scenario_shortened_keeps_every_law(path: Path, request: pytest.FixtureRequest) -> None:
+    requests = 150
     if path.stem in TRACES:
         trace = request.getfixturevalue("shared") / "traces" / TRACES[path.stem]
         assignments = [f"workload.path={trace}", "workload.limit=150"]
+    elif path.stem == "agent-sessions":
+        assignments = ["workload.limit=2"]
+        requests = sum(_requests_of(file) for file in sorted((path.parent / path.stem).glob("*.json"))[:2])
     else:
         assignments = ["workload.requests=150"]
     result = run_scenario(resolve(str(path), assignments), audit=True)
-    assert result.data.arrived == result.data.finished + result.data.rejected == 150
+    assert result.data.arrived == result.data.finished + result.data.rejected == requests
     for baseline in result.baselines.values():
-        assert baseline.finished == 150
+        assert baseline.finished == requests
+
+
+def _requests_of(session: Path) -> int:
+    """Count the requests of a recorded agent session, those of its subagents included."""
+    todo, count = json.loads(session.read_text("utf-8"))["requests"], 0
+    while todo:
+        entry = todo.pop()
+        todo += entry.get("requests", [])
+        count += "in" in entry
+    return count
 
 
 @pytest.mark.parametrize(
