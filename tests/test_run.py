@@ -263,6 +263,15 @@ def _requests_of(session: Path) -> int:
     return count
 
 
+def test_baseline_closed_loop_is_over_the_same_requests() -> None:
+    """Behind slower answers requests arrive later, but the columns that stand side by side are of the same ones."""
+    path = next(path for path in SCENARIOS if path.stem == "agent-sessions")
+    summary = run_scenario(resolve(str(path), ["run.warm_up=200s"])).summary
+    plain = summary["baselines"]["no_offload"]
+    for name in ("ttft_s", "e2e_s", "queue_s"):
+        assert summary[name]["mean"] - plain["difference"][name]["mean"] == pytest.approx(plain[name]["mean"], rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -51,8 +51,6 @@ class SummaryContext:
             return "ssd" in self.tiers
         return resource == "gpu" or self.offloads
 
-    def for_baseline(self, name: str, warm_up_s: float) -> SummaryContext:
-        """Return the context of the same scenario's baseline ``name`` over the same window."""
-        if name == "no_offload":
-            return replace(self, warm_up=warm_up_s, tiers=("vram",), dram_gib=0.0, ssd_tib=0.0)
-        return replace(self, warm_up=warm_up_s)
+    def for_baseline(self, name: str) -> SummaryContext:
+        """Return the context of the same scenario's baseline ``name``."""
+        return replace(self, tiers=("vram",), dram_gib=0.0, ssd_tib=0.0) if name == "no_offload" else self

@@ -14,7 +14,7 @@ from simkv.results.paired import Difference, differences
 from simkv.results.stats import distribution, finite
 from simkv.results.verdict import verdict
 from simkv.results.warnings import find_warnings
-from simkv.results.window import LATENCIES, Window, column, makespan_s, open_window
+from simkv.results.window import LATENCIES, Window, column, makespan_s, open_window, same_window
 from simkv.sim.rundata import RunData
 
 Summary = dict[str, object]
@@ -36,7 +36,7 @@ def summarize(data: RunData, ctx: SummaryContext, baselines: Mapping[str, RunDat
     figures = _figures(data, ctx, window)
     compared = {name: differences(data, other, window) for name, other in (baselines or {}).items()}
     others = {
-        name: _baseline(other, ctx.for_baseline(name, window.warm_up_s), compared[name])
+        name: _baseline(other, ctx.for_baseline(name), same_window(other, data, window), compared[name])
         for name, other in (baselines or {}).items()
     }
     against = compared.get("no_offload")
@@ -224,8 +224,7 @@ def _prefetch(data: RunData) -> Summary | None:
     }
 
 
-def _baseline(data: RunData, ctx: SummaryContext, compared: Mapping[str, Difference]) -> Summary:
-    window = open_window(data, ctx.warm_up)
+def _baseline(data: RunData, ctx: SummaryContext, window: Window, compared: Mapping[str, Difference]) -> Summary:
     figures = _figures(data, ctx, window)
     kept = {key: figures.get(key) for key in _BASELINE_KEYS}
     codes = [warning["code"] for warning in find_warnings(data, figures, ctx, window, None)]

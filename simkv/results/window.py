@@ -77,6 +77,19 @@ def open_window(data: RunData, warm_up: Literal["auto"] | float) -> Window:
     return Window(rows[np.searchsorted(arrival, start) :], cut, start if cut else -np.inf)
 
 
+def same_window(data: RunData, other: RunData, window: Window) -> Window:
+    """Return the window of ``data`` that holds the requests of ``other``'s ``window``, as far as both finished them.
+
+    By request and not by time: where requests follow each other's answers, they arrive at other times.
+    """
+    wanted = np.isin(data.requests["id"], other.requests["id"][window.rows])
+    rows = np.flatnonzero(wanted & ~data.requests["rejected"].astype(bool))
+    arrival = column(data, "arrival_s", rows)
+    order = np.argsort(arrival, kind="stable")
+    start = float(arrival[order[0]]) if window.warm_up_s and len(rows) else -np.inf
+    return Window(rows[order], window.warm_up_s, start)
+
+
 def first_arrival_s(data: RunData) -> float:
     """Return when the first recorded request arrived; 0 for none."""
     arrival = data.requests["arrival_s"]
