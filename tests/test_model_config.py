@@ -226,7 +226,18 @@ def test_indexer_keeps_a_byte_a_number_and_a_scale() -> None:
         ({"model_type": "gemma3_text", "sliding_window": 1024}, 5),
         ({"model_type": "gemma3_text", "sliding_window": 1024, "sliding_window_pattern": 4}, 8),
         ({"model_type": "gemma3_text", "sliding_window": 1024, "_sliding_window_pattern": 2}, 16),
+        ({"model_type": "gemma2", "sliding_window_size": 4096}, 16),
+        (
+            {
+                "model_type": "gemma3_text",
+                "sliding_window_pattern": 6,
+                "layer_types": ["full_attention", "sliding_attention"] * 16,
+            },
+            16,
+        ),
         ({"model_type": "cohere2"}, 8),
+        ({"model_type": "exaone4", "sliding_window": 4096, "sliding_window_pattern": "LLLG"}, 8),
+        ({"model_type": "mistral", "sliding_window": False}, 32),
         ({"model_type": "exaone4", "sliding_window": None, "sliding_window_pattern": None}, 32),
         ({"model_type": "olmo3", "layer_types": ["full_attention"] * 10 + ["sliding_attention"] * 22}, 10),
         ({"model_type": "llama", "sliding_window": 4096}, 32),
@@ -419,6 +430,19 @@ def test_inner_configuration_is_the_language_models(key: str) -> None:
     assert not model.tie_embeddings and "towers" in model.note
 
 
+def test_keys_that_only_sound_like_it_are_harmless() -> None:
+    harmless = {"for_llm_compressor": True, "chunk_size_feed_forward": 1, "pruned_heads": {}, "compression_config": {},
+                "rope_local_base_freq": 10000.0, "image_token_index": 5, "attention_dropout": 0.5}  # fmt: skip
+    assert kv_bytes_per_token(size(LLAMA | harmless)) == 32 * LAYER
+
+
+def test_length_missing_is_the_class_own_or_a_fault() -> None:
+    falcon = size(without(LLAMA, "max_position_embeddings") | {"model_type": "falcon"})
+    assert falcon.max_position_embeddings == 2048 and "no longest sequence given" in falcon.note
+    with pytest.raises(InputError, match="max_position_embeddings: is missing"):
+        size(without(LLAMA, "max_position_embeddings"))
+
+
 def test_sparse_inner_configuration_takes_the_defaults_of_its_class() -> None:
     inner = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34, "intermediate_size": 10240}
     model = size({"model_type": "gemma3", "text_config": inner})
@@ -520,6 +544,8 @@ def test_searched_blocks_have_the_heads_that_are_left() -> None:
         (without(LLAMA, "num_key_value_heads") | {"model_type": "new_thing", "architectures": []},
          r"num_key_value_heads: is missing, and what the class \(new_thing\) takes"),
         (LLAMA | {"model_type": "new_thing", "architectures": [], "is_encoder_decoder": True}, "is_encoder_decoder"),
+        (LLAMA | {"model_type": "ring_linear", "architectures": []}, "ring_linear sounds like more than plain"),
+        (LLAMA | {"model_type": "new_thing", "architectures": [], "total_ut_steps": 4}, "run several times"),
         (LLAMA | {"layer_types": ["full_attention"] * 31}, "lists 31 layers, not 32"),
         (LLAMA | {"layer_types": ["full_attention"] * 31 + ["heavily_compressed_attention"]}, "no kind of layer"),
         (LLAMA | {"layer_types": ["linear_attention"] * 32}, "isn't known to have"),

@@ -1,8 +1,9 @@
 """Any model by its Hugging Face ``config.json``: sized as engines size it, or refused with the reason.
 
 ``assemble.py`` goes from file to shape. ``source.py`` reads the file, ``fields.py`` its values;
-``decoders.py`` and ``hybrids.py`` say how each class is read, made of ``layout`` (kinds of layers),
-``attention``, ``states``, ``mlp``, ``extras`` and ``weights``; ``refused.py`` says what isn't.
+``decoders.py`` and ``hybrids.py`` say how each class is read and ``classes.py`` what it takes where a file is
+silent; they are made of ``layout`` (kinds of layers), ``attention`` and ``mixed``, ``states``, ``mlp``, ``extras``
+and ``weights``. ``refused.py`` says what isn't read, and why.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from simkv.model.config.classes import class_defaults
 from simkv.model.config.decoders import DECODERS, UNFAMILIAR
 from simkv.model.config.family import Family
 from simkv.model.config.fields import BY_DEFAULT, MOST_TOKENS, Fields
 from simkv.model.config.hybrids import HYBRIDS
 from simkv.model.config.layout import BOTH, EXPERTS, MLP, STATE, kinds_of
 from simkv.model.config.mlp import experts_of
-from simkv.model.config.refused import CLASSES, check_class, check_direction, check_is_model, check_unread
+from simkv.model.config.refused import CLASSES, check_class, check_direction, check_is_model, check_name, check_unread
 from simkv.model.config.source import Source
 from simkv.model.config.weights import dtype_of, with_weights
 from simkv.model.layers import StateLayers
@@ -29,8 +30,6 @@ _PLAIN = (
     "num_attention_heads", "num_key_value_heads", "head_dim", "mlp_layer_types",
 )  # fmt: skip
 """What is understood of any class."""
-LIMITLESS_TOKENS = 1 << 20
-"""Longest sequence of a model whose file knows no limit."""
 
 
 def shape_of_config(config: Mapping[str, Any], name: str, source: Source | None = None) -> ModelShape:
@@ -45,8 +44,9 @@ def shape_of_config(config: Mapping[str, Any], name: str, source: Source | None 
     names = [*_class_names(text), *(_class_names(top) if text is not top else ())]
     check_class(text, _class_names(text))
     check_class(top, _class_names(top))
-    family = next((FAMILIES[known] for known in names if known in FAMILIES), UNFAMILIAR)
-    fields = text.with_defaults(family.defaults)
+    known = next((name for name in names if name in FAMILIES), "")
+    family = FAMILIES.get(known, UNFAMILIAR)
+    fields = text.with_defaults({**class_defaults(known), **family.defaults})
     check_direction(fields)
     if not family.familiar:
         _must_say_all(fields, names)
@@ -87,6 +87,7 @@ def _class_names(fields: Fields) -> list[str]:
 def _must_say_all(fields: Fields, names: list[str]) -> None:
     """Raise where the file of an unfamiliar class leaves anything to the class."""
     title = names[0] if names else "without a name"
+    check_name(fields, title)
     for name in ("num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "vocab_size"):
         if fields.get(name) is None:
             what = f"is missing, and what the class ({title}) takes then isn't known"
@@ -163,10 +164,10 @@ def _tied(fields: Fields, top: Fields) -> bool:
 
 
 def _longest(fields: Fields, family: Family) -> int:
-    """Return the longest sequence in tokens; ``model_max_length`` of a tokenizer can be anything."""
-    if not family.limitless:
+    """Return the longest sequence in tokens."""
+    if not family.longest:
         return fields.count("max_position_embeddings", 1, MOST_TOKENS)
     given = fields.maybe("max_position_embeddings", 1, MOST_TOKENS)
     if given is None:
-        fields.note(f"no longest sequence given: {LIMITLESS_TOKENS} tokens")
-    return given or LIMITLESS_TOKENS
+        fields.note(f"no longest sequence given: {family.longest} tokens")
+    return given or family.longest

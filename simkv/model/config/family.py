@@ -21,6 +21,9 @@ class Extra:
     encoder_bytes_per_token: int = 0
 
 
+LIMITLESS = 1 << 20
+"""Tokens taken as the longest sequence of a class that knows no limit."""
+
 Extras = Callable[[Fields, list[str]], Extra]
 
 
@@ -63,8 +66,8 @@ class Family:
     """Rows of learned positions beyond the longest sequence; None: positions aren't learned."""
     mlp: bool = True
     """Whether layers have a dense MLP or experts at all."""
-    limitless: bool = False
-    """Whether a file may leave out how long a sequence can be."""
+    longest: int = 0
+    """Tokens of a sequence where the file doesn't say how many can be; 0: it must."""
     dense_beside_experts: bool = False
     """Whether layers with experts have a dense MLP too."""
     familiar: bool = True

@@ -29,7 +29,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "max_target_positions",
     ),
     "tie_word_embeddings": ("tie_embedding",),
-    "sliding_window": ("attention_window_size",),
+    "sliding_window": ("attention_window_size", "sliding_window_size"),
     "dtype": ("torch_dtype",),
     "num_experts": ("num_local_experts", "n_routed_experts", "moe_num_experts"),
     "num_experts_per_tok": (
@@ -62,7 +62,7 @@ _QUIET = frozenset({"decoder_sparse_step", "expert_layer_period", "expert_layer_
 
 ALWAYS_WRITTEN = frozenset({
     "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
-    "max_position_embeddings",
+    "max_position_embeddings", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim",
 })  # fmt: skip
 """Left out by nested configurations only: at the top of a file their absence is a fault, not a default."""
 
@@ -109,14 +109,14 @@ class Fields:
         return found
 
     def maybe(self, name: str, least: int = 1, most: int = MOST) -> int | None:
-        """Return a whole number; None where the file says null, or neither file nor class has one.
+        """Return a whole number; None where the file says null or false, or neither file nor class has one.
 
         A list that has the same number for every layer counts as that number.
         """
         if self.key_of(name) is None:
             return self._default(name)
         value = self.get(name)
-        if value is None:
+        if value is None or value is False:
             return None
         if isinstance(value, list) and value:
             if any(item != value[0] for item in value):

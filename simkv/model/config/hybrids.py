@@ -1,13 +1,13 @@
 """Models whose layers keep a state, all or beside attention, and models with an encoder, by ``model_type``.
 
-Defaults are those of the classes in transformers 5.24.0 (``models/*/configuration_*.py``).
+Defaults here are those that aren't sizes (``classes.py``), with the same source.
 """
 
 from __future__ import annotations
 
 from simkv.model.config.attention import by_kind, gated, latent, made
 from simkv.model.config.extras import bart_encoder, if_gated, output_gate, t5_encoder
-from simkv.model.config.family import Family, plain_mlp
+from simkv.model.config.family import LIMITLESS, Family, plain_mlp
 from simkv.model.config.fields import MOST_LAYERS, Fields
 from simkv.model.config.layout import (
     FULL,
@@ -37,12 +37,12 @@ from simkv.model.config.states import (
 from simkv.model.layers import AttentionLayers
 
 _DELTA = {
-    "head_dim": 256, "num_key_value_heads": 2, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
     "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
 }  # fmt: skip
 _DELTA_MOE = _DELTA | {"decoder_sparse_step": 1, "shared_expert_intermediate_size": 512}
 _MAMBA2 = {
-    "num_key_value_heads": 8, "mamba_num_heads": 128, "n_groups": 1, "ssm_state_size": 256, "conv_kernel": 4,
+    "mamba_num_heads": 128, "n_groups": 1, "ssm_state_size": 256, "conv_kernel": 4,
     "mamba_expand": 2,
 }  # fmt: skip
 _TIED = {"tie_word_embeddings": True}
@@ -77,8 +77,8 @@ def _bart_width(fields: Fields) -> int:
 
 
 _MAMBA1 = Family(_TIED | {"ssm_state_size": 16, "conv_kernel": 4}, layout=states,
-                 mixer=mamba1("intermediate_size"), mlp=False, limitless=True)  # fmt: skip
-_LFM2 = Family({"num_key_value_heads": 8} | _TIED, layout=or_else("full_attn_idxs", by_indices("full_attn_idxs"), full),
+                 mixer=mamba1("intermediate_size"), mlp=False, longest=LIMITLESS)  # fmt: skip
+_LFM2 = Family(_TIED, layout=or_else("full_attn_idxs", by_indices("full_attn_idxs"), full),
                mixer=short_convolution, width=adjusted)  # fmt: skip
 
 HYBRIDS: dict[str, Family] = {
@@ -88,31 +88,30 @@ HYBRIDS: dict[str, Family] = {
     ),
     **dict.fromkeys(
         ("qwen3_5", "qwen3_5_text"),
-        Family(_DELTA | {"num_key_value_heads": 4}, attention_every(4), by_kind(gated), gated_delta_net),
+        Family(_DELTA, attention_every(4), by_kind(gated), gated_delta_net),
     ),
     "kimi_linear": Family(layout=by_kda_lists, attention=by_kind(latent), mixer=kda, extras=output_gate),
     **dict.fromkeys(("minimax", "minimax_m1", "minimax_text_01", "minimax_vl_01"),
-                    Family({"num_key_value_heads": 8}, layout=by_numbers("attn_type_list", STATE, FULL),
+                    Family(layout=by_numbers("attn_type_list", STATE, FULL),
                            mixer=lightning)),
-    "nemotron_h": Family({"num_key_value_heads": 8, "head_dim": 128}, layout=by_pattern, mixer=mamba2("fp32"),
+    "nemotron_h": Family(layout=by_pattern, mixer=mamba2("fp32"),
                          matrices=plain_mlp, layers=_pattern_length),
     "jamba": Family(
-        {"num_key_value_heads": 8, "num_experts": 16, "num_experts_per_tok": 2, "expert_layer_period": 2,
+        {"num_experts": 16, "num_experts_per_tok": 2, "expert_layer_period": 2,
          "expert_layer_offset": 1, "ssm_state_size": 16, "conv_kernel": 4}, layout=by_period, mixer=mamba1(),
     ),
     "bamba": Family(_MAMBA2, layout=by_indices("attn_layer_indices"), mixer=mamba2()),
-    "granitemoehybrid": Family({key: value for key, value in _MAMBA2.items() if key != "num_key_value_heads"},
-                               layout=states, mixer=mamba2(), width=shared_or_dense),
+    "granitemoehybrid": Family(_MAMBA2, layout=states, mixer=mamba2(), width=shared_or_dense),
     "falcon_h1": Family(_MAMBA2, layout=both, mixer=mamba2()),
     **dict.fromkeys(("mamba", "falcon_mamba"), _MAMBA1),
     "mamba2": Family({"num_heads": 128, "head_dim": 64, "ssm_state_size": 128, "n_groups": 8, "conv_kernel": 4},
-                     layout=states, mixer=mamba2(), mlp=False, limitless=True),
+                     layout=states, mixer=mamba2(), mlp=False, longest=LIMITLESS),
     **dict.fromkeys(("lfm2", "lfm2_moe"), _LFM2),
     "recurrent_gemma": Family(_TIED | {"sliding_window": 2048}, layout=blocks_in_turn, mixer=gated_recurrence,
-                              width=half, limitless=True),
+                              width=half, longest=LIMITLESS),
     "olmo_hybrid": Family({"linear_conv_kernel_dim": 4}, layout=attention_every(4), mixer=gated_delta_net),
     **dict.fromkeys(("t5", "mt5", "umt5", "byt5"),
-                    Family(_TIED, matrices=if_gated, layers=_decoder_layers, extras=t5_encoder, limitless=True)),
+                    Family(_TIED, matrices=if_gated, layers=_decoder_layers, extras=t5_encoder, longest=LIMITLESS)),
     **dict.fromkeys(("bart", "mbart", "pegasus", "whisper", "m2m_100", "marian", "blenderbot", "plbart"),
                     Family(_TIED, attention=by_kind(_bart_heads), width=_bart_width, matrices=plain_mlp,
                            layers=_bart_layers, extras=bart_encoder, learned=2)),

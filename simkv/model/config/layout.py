@@ -35,9 +35,19 @@ LISTED = {
 """Names in ``layer_types`` and ``layers_block_type``."""
 
 
+_SAID_TWICE = (
+    "sliding_window_pattern", "full_attention_interval", "no_rope_layers", "no_rope_layer_interval", "attn_type_list",
+    "hybrid_layer_pattern", "hybrid_override_pattern", "global_attn_every_n_layers", "max_window_layers",
+    "attn_layer_indices", "full_attn_idxs", "block_types",
+)  # fmt: skip
+"""What needn't be asked where a file lists its layers."""
+
+
 def kinds_of(fields: Fields, rule: Layout, layers: int) -> list[str]:
     """Return the kind of each layer: listed in the file, else by ``rule``; windows that are off count as full."""
     listed = fields.items("layer_types")
+    for name in _SAID_TWICE if listed is not None else ():
+        fields.key_of(name)
     kinds = rule(fields, layers) if listed is None else _listed(fields, listed, layers)
     chunk = fields.maybe("attention_chunk_size") if CHUNKED in kinds else None
     if CHUNKED in kinds and chunk is None:
@@ -119,6 +129,8 @@ def full_every(period: int, key: str = "sliding_window_pattern", first: bool = F
     """
 
     def rule(fields: Fields, layers: int) -> list[str]:
+        if key and isinstance(fields.get(key), str):
+            return _letters(fields, key, layers)
         every = fields.maybe(key, 0, MOST_LAYERS) if key else None
         every = period if every is None else every
         kinds = [SLIDING if every == 0 or (number + 1) % every else FULL for number in range(layers)]
@@ -129,6 +141,14 @@ def full_every(period: int, key: str = "sliding_window_pattern", first: bool = F
         return kinds
 
     return rule
+
+
+def _letters(fields: Fields, key: str, layers: int) -> list[str]:
+    """``L`` for a window and ``G`` for all tokens, repeated (EXAONE 4)."""
+    letters = fields.word(key)
+    if not letters or set(letters) - {"L", "G"}:
+        raise fields.fail(key, "holds something else than L and G", "see the model's own file")
+    return [SLIDING if letters[number % len(letters)] == "L" else FULL for number in range(layers)]
 
 
 def full_where_no_rope(fields: Fields, layers: int) -> list[str]:

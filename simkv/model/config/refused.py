@@ -34,7 +34,7 @@ CLASSES: dict[str, str] = {
 
 STATES = "layers that keep a state"
 _HINTS: tuple[tuple[str, str], ...] = (
-    (r"^compress(?!ion_config$)|_compress", "compressed caches"),
+    (r"compress\w*_(ratio|rate|rope|dim|stride|block|kernel)", "compressed caches"),
     (r"sparse_att|sparse_attention|^index_|indexer|blocksparse|block_sparse|^nsa_|^moba_", "sparse attention"),
     (r"_pattern$|(layers?|block|attn|attention)_types?(_list)?$", "kinds of layers"),
     (r"^block_configs$|^layers_config$|per_layer|_other_setting$|_per_layer$", "layers that differ"),
@@ -43,9 +43,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"kv_shar|shared?_kv|^use_cla|^cla_|yoco|cross_layer", "layers that share a cache"),
     (r"window|attention_chunk|local_att|global_att|attn_every|dilat", "attention that doesn't see all tokens"),
     (r"cross_att", "cross-attention"),
+    (r"(^|_)loops?(_|$)|ut_steps|layer_group|linear_silu", "layers that run several times, or in groups"),
 )  # fmt: skip
 """Keys that speak of a cache other than plain K and V of every token in every layer."""
 
+_NAMES = re.compile("linear|mamba|hybrid|delta|rwkv|sparse|ssm|recurrent|retnet|diffusion|loop|rnn|lstm")
 _HEADS = re.compile(r"heads|head_dim|head_size|query_groups")
 _HARMLESS = re.compile(
     r"^(rope|rotary|partial_rotary|vision|image|audio|video|mtp|pruned_heads|mm)_|lora$|_scale|_norm$"
@@ -80,6 +82,13 @@ def check_class(fields: Fields, names: list[str]) -> None:
             key = "model_type" if fields.get("model_type") == name else "architectures"
             mend = "give model as kv_bytes_per_token in the scenario" if CLASSES[name] != _ENCODER else "name a decoder"
             raise fields.fail(key, f"{name} {CLASSES[name]}", mend)
+
+
+def check_name(fields: Fields, title: str) -> None:
+    """Raise for an unfamiliar class whose name alone speaks of another cache."""
+    if _NAMES.search(title.lower()):
+        raise fields.fail("model_type", f"{title} sounds like more than plain attention, and isn't known",
+                          "give model as kv_bytes_per_token in the scenario")  # fmt: skip
 
 
 def check_direction(fields: Fields) -> None:
