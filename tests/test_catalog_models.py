@@ -19,10 +19,8 @@ from simkv.formulas.kv_size import (
 from simkv.model import ModelShape
 from simkv.model.config import read_config
 
-WINDOWS_ONLY = {"mistral-7b-v0.1", "phi-3-mini-4k", "phi-3-medium-4k"}
+WINDOWS_ONLY = {"mistral-7b-v0.1", "phi-3-medium-4k"}
 """No layer sees all tokens: at long context nothing grows."""
-OTHER_IN_TABLE = {"phi-3-mini-4k"}
-"""The table follows the defaults of the class; the model's own file, which ``SAME_FILE`` names, has a window."""
 SAME_FILE = {
     "deepseek-v3": "deepseek-v3.json",
     "gemma-4-26b-a4b": "google--gemma-4-26B-A4B.json",
@@ -33,7 +31,6 @@ SAME_FILE = {
     "llama-3.1-405b": "llama-3.1-405b.json",
     "llama-3.1-8b": "llama-3.1-8b.json",
     "mixtral-8x7b-v0.1": "mixtral-8x7b-v0.1.json",
-    "phi-3-mini-4k": "microsoft--Phi-3-mini-4k-instruct.json",
     "qwen3-30b-a3b": "qwen3-30b-a3b.json",
     "qwen3-32b": "qwen3-32b.json",
     "qwen3.5-35b-a3b": "qwen3.5-35b-a3b-hybrid.json",
@@ -90,7 +87,7 @@ def test_bytes_a_token_agree_with_the_published_table(shared: Path) -> None:
     for name, row in table(shared):
         model = load_model(name)
         growth, paged = row["kv_bytes_per_token_16bit_full_layers"], row["kv_bytes_per_token_16bit_all_kv_layers"]
-        if growth and name not in OTHER_IN_TABLE:
+        if growth:
             assert kv_bytes_per_token(model) == int(growth), name
             assert model.attention_kind == row["attention_kind"], name
         if paged:
