@@ -417,6 +417,11 @@ def test_running_time_is_the_integral_of_running_requests() -> None:
     assert data.running_max == 2
 
 
+def test_most_running_is_of_all_replicas_at_once() -> None:
+    data = run(system_config(replicas=2), [request(k, 0.0, 4, 10) for k in range(3)])
+    assert data.running_max == 3 >= data.running_time_s / data.end_s
+
+
 # ---- wrong engines must be seen
 
 

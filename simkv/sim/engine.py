@@ -13,7 +13,7 @@ from collections.abc import Callable
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import ENGINE_RANK, Clock, Timer
 from simkv.sim.config import SystemConfig
-from simkv.sim.gauge import Gauge
+from simkv.sim.gauge import Gauge, Together
 from simkv.sim.holdings import Holdings
 from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
 from simkv.sim.mover import Mover
@@ -35,6 +35,7 @@ class Engine:
         tiers: ReplicaTiers,
         mover: Mover,
         recorder: Recorder,
+        together: Together,
         finished: Callable[[Live, int], None],
     ) -> None:
         self.clock = clock
@@ -49,7 +50,7 @@ class Engine:
         self.mover = mover
         self.recorder = recorder
         self.finished = finished
-        self.gauge = Gauge()
+        self.gauge = Gauge(together)
         self.batch = DecodeBatch(self.config.block_tokens)
         self.running: dict[Live, None] = {}
         self.partial: Live | None = None

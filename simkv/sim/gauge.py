@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 
+class Together:
+    """How many requests run in all replicas at once, and the most that ever did."""
+
+    __slots__ = ("most", "running")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most = 0
+
+    def change(self, by: int) -> None:
+        """Count ``by`` more running requests."""
+        self.running += by
+        if self.running > self.most:
+            self.most = self.running
+
+
 class Gauge:
     """Integrals over time of what one replica does."""
 
-    __slots__ = ("busy", "busy_s", "held", "held_s", "hidden_s", "running", "running_max", "running_time_s", "since_s")
+    __slots__ = ("busy", "busy_s", "held", "held_s", "hidden_s", "running", "running_time_s", "since_s", "together")
 
-    def __init__(self) -> None:
+    def __init__(self, together: Together) -> None:
+        self.together = together
         self.since_s = 0.0
         self.busy = False
         self.held = 0
@@ -17,7 +34,6 @@ class Gauge:
         self.held_s = 0.0
         self.hidden_s = 0.0
         self.running_time_s = 0.0
-        self.running_max = 0
 
     def update(self, now: float) -> None:
         """Book the time since the last change; call before changing ``busy``, ``held`` or ``running``."""
@@ -36,6 +52,6 @@ class Gauge:
         """Set the number of running requests."""
         if now > self.since_s:
             self.update(now)
-        self.running = running
-        if running > self.running_max:
-            self.running_max = running
+        if running != self.running:
+            self.together.change(running - self.running)
+            self.running = running

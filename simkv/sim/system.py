@@ -11,6 +11,7 @@ from simkv.sim.audit import Audit
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
 from simkv.sim.config import ClassConfig, SystemConfig
 from simkv.sim.engine import Engine
+from simkv.sim.gauge import Together
 from simkv.sim.live import Live
 from simkv.sim.mover import Ledger, Mover
 from simkv.sim.recorder import Recorder
@@ -36,6 +37,7 @@ class System:
         self.clock = Clock()
         self.recorder = Recorder()
         self.class_names, self._classes = _classes(config.classes, source.class_names)
+        self.together = Together()
         self.hosts: list[Host] = []
         self.engines: list[Engine] = []
         self.ledgers: list[Ledger] = []
@@ -61,7 +63,9 @@ class System:
             tiers = ReplicaTiers(self.config, host, local)
             mover = Mover(tiers, ledger, self.config.offload)
             number = len(self.engines)
-            engine = Engine(self.clock, self.config, number, tiers, mover, self.recorder, self._finished)
+            engine = Engine(
+                self.clock, self.config, number, tiers, mover, self.recorder, self.together, self._finished
+            )  # fmt: skip
             self.engines.append(engine)
 
     # ---- running
@@ -210,7 +214,7 @@ class System:
             recomputed_tokens=int(requests["recomputed_tokens"].sum()),
             refused_stores=sum(ledger.refused_stores for ledger in self.ledgers),
             running_time_s=sum(gauge.running_time_s for gauge in gauges),
-            running_max=max(gauge.running_max for gauge in gauges),
+            running_max=self.together.most,
             load_held_s=sum(gauge.held_s for gauge in gauges),
             load_hidden_s=sum(gauge.hidden_s for gauge in gauges),
             load_waits=sum(engine.load_waits for engine in self.engines),
