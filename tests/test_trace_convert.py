@@ -278,6 +278,25 @@ def test_convert_scales_a_wall_clock_from_its_first_arrival(write: Callable[...,
     assert [r.arrival_s for r in OwnReader().read(out, ReadReport())] == [0.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("times", "scale"),
+    [
+        ((1700000001.0, 1700000000.0, 1700000003.0), 2.0),  # the first row is not the earliest
+        ((0.0, 50.0, 100.0, 20.0), 3.0),  # 80 s back are 240 s then
+        ((0.0, 50.0, 100.0, 20.0), 0.5),
+    ],
+)
+def test_convert_scales_a_trace_that_steps_back_and_it_still_reads(
+    write: Callable[..., Path], tmp_path: Path, times: tuple[float, ...], scale: float
+) -> None:
+    path = write(HEADER, *(GOOD.replace("0.5", str(time)) for time in times))
+    out = tmp_path / "out.jsonl"
+    simkv("trace", "convert", path, "--out", out, "--time-scale", str(scale))
+    expected = [r.arrival_s for r in open_trace(path, time_scale=scale).arrivals()]
+    assert len(expected) == len(times)
+    assert [r.arrival_s for r in open_trace(out).arrivals()] == expected
+
+
 def test_convert_into_no_name_writes_beside_the_user(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import orjson
 
 from simkv.errors import InputError, Problem
 from simkv.workload.readers.base import ClassReader, SessionReader
+from simkv.workload.readers.order import WINDOW_S
 from simkv.workload.readers.own import MARK, PRIVATE, VERSION
 from simkv.workload.readers.plan import SessionPlan
 from simkv.workload.readers.report import ReadReport
@@ -29,18 +30,22 @@ Tick = Callable[[int], None]
 _TICK_EVERY = 512
 
 
-def header(report: ReadReport, classes: bool = False, sessions: bool = False) -> Line:
+def header(report: ReadReport, classes: bool = False, sessions: bool = False, time_scale: float = 1.0) -> Line:
     """Return the first line of a trace that was read with ``report``.
 
-    ``classes``: its rows name theirs; ``sessions``: they are turns of sessions.
+    ``classes``: its rows name theirs; ``sessions``: they are turns of sessions. Longer times
+    (``time_scale`` above 1) step back further too.
     """
+    window_s = report.window_s
+    if time_scale > 1:
+        window_s = (WINDOW_S if window_s is None else window_s) * time_scale
     line: Line = {MARK: VERSION, "source_format": report.format}
     if report.block_tokens is not None:
         line["block_tokens"] = report.block_tokens
     if report.clock:
         line["clock"] = True
-    if report.window_s is not None:
-        line["window_s"] = report.window_s
+    if window_s is not None:
+        line["window_s"] = window_s
     if classes:
         line["classes"] = True
     if sessions:
@@ -90,7 +95,7 @@ def convert(
     sessions = isinstance(reader, SessionReader)
     lines = turns(reader, path, report) if isinstance(reader, SessionReader) else plain(reader.read(path, report))
     with new_file(out, force=force) as file:
-        count = write(file, islice(lines, limit), lambda: header(report, classes, sessions), scale, tick)
+        count = write(file, islice(lines, limit), lambda: header(report, classes, sessions, scale), scale, tick)
         if not count:
             raise InputError(Problem("has no request that can be served", file=str(path)))
     return count
@@ -141,13 +146,17 @@ def write(
     """Write requests, with what is added to their lines, to ``file`` and return how many there were.
 
     ``first_line`` is asked once the first request was read, when the reader knows its file.
-    ``time_scale`` multiplies times; those of a wall clock are counted from the first request then.
+    ``time_scale`` multiplies times; those of a wall clock are counted from the first request then, which
+    may not be the earliest.
     """
     count, origin_s = 0, 0.0
     for request, more in lines:
         if count == 0:
-            file.write(orjson.dumps(first_line(), option=orjson.OPT_APPEND_NEWLINE))
-            origin_s = request.arrival_s if time_scale != 1 and request.arrival_s > WALL_CLOCK_S else 0.0
+            first = first_line()
+            if time_scale != 1 and request.arrival_s > WALL_CLOCK_S:
+                origin_s = request.arrival_s
+                first["clock"] = True
+            file.write(orjson.dumps(first, option=orjson.OPT_APPEND_NEWLINE))
         line = row(request) | more
         if time_scale != 1:
             line["arrival_s"] = (request.arrival_s - origin_s) * time_scale
