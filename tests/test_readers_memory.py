@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 GIGABYTE = 1_000_000_000
@@ -42,7 +42,9 @@ def mooncake_rows(start: int) -> Iterator[tuple[str, int]]:
         prompt, output = 512 * len(ids) - draw.randrange(512), draw.randrange(1, 2000)
         time_ms = int(1000 * GAP_S * k) - draw.choice((0, 0, 0, 20_000 if k > 100 else 0))
         yield (
-            json.dumps({"timestamp": time_ms, "input_length": prompt, "output_length": output, "hash_ids": ids}),
+            orjson.dumps(
+                {"timestamp": time_ms, "input_length": prompt, "output_length": output, "hash_ids": ids}
+            ).decode(),
             (2 * prompt + output),
         )
 
@@ -50,7 +52,7 @@ def mooncake_rows(start: int) -> Iterator[tuple[str, int]]:
 def log_rows(start: int) -> Iterator[tuple[str, int]]:
     """Rows of a CSV log that holds prompts too, with commas and line ends in quotes; and the tokens of each."""
     draw = random.Random(start)
-    filler = "tokens, and more of them\n" * 80
+    filler = ("tokens, and more of them; " * 8 + "\n") * 10
     for k in range(start, start + ROWS_A_PIECE):
         prompt, output = draw.randrange(1, 9000), draw.randrange(1, 900)
         head = draw.randrange(prompt)
