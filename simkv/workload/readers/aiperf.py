@@ -24,7 +24,7 @@ from simkv.workload.readers.extent import expected_lines
 from simkv.workload.readers.jsonl import Fields, Row, first_objects, kind, rows
 from simkv.workload.readers.plan import SessionPlan, Turn
 from simkv.workload.readers.report import ReadReport
-from simkv.workload.readers.source import WALL_CLOCK_S
+from simkv.workload.readers.source import origin
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 
 BLOCK_TOKENS = 512
@@ -66,11 +66,9 @@ class AiperfReader:
                 plan = plans[session.number] = SessionPlan(session.number, start_s=session.start_s, shares=True)
             plan.turns.append(turn)
         by_start = sorted(plans.values(), key=lambda plan: plan.start_s)
-        if by_start and by_start[0].start_s > WALL_CLOCK_S:
-            report.note("wall_clock", "times are those of a clock: counted from the first arrival", report.line)
-            origin_s = by_start[0].start_s
-            for plan in by_start:
-                plan.start_s -= origin_s
+        origin_s = origin(by_start[0].start_s, report) if by_start else 0.0
+        for plan in by_start:
+            plan.start_s -= origin_s
         yield from by_start
 
     def expected_requests(self, path: Path, sessions: int | None) -> int:

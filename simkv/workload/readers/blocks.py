@@ -1,4 +1,4 @@
-"""Hashed blocks of prompts: block ids of a row, checked, as spans of token content.
+"""Hashed blocks of prompts: block ids of a row, checked, as spans of token content, and rows that have them.
 
 An id stands for the content of one block: id ``k`` is tokens ``k * block_tokens ...`` of one
 stream, so that a partial block and a full one of the same id agree as far as the shorter goes,
@@ -7,11 +7,12 @@ and two prompts share as many leading blocks as their ids agree, whatever comes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from simkv.errors import InputError
-from simkv.workload.readers.jsonl import Fields, Row, kind
+from simkv.workload.readers.jsonl import Fields, Row, kind, rows
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 
@@ -53,6 +54,28 @@ def block_ids(
     if len(ids) not in (-(-prompt_tokens // block_tokens), prompt_tokens // block_tokens):
         raise _wrong_count(ids, line, keys, prompt_tokens, block_tokens, fields)
     return ids
+
+
+def hashed_requests(
+    path: Path, report: ReadReport, keys: Sequence[str], block_tokens: int, times_per_s: float
+) -> Iterator[Request]:
+    """Yield the requests of JSON Lines with ``timestamp``, ``input_length``, ``output_length`` and ``hash_ids``.
+
+    ``keys`` are all those of the format, ``times_per_s`` how many of its time units make a second. Rows
+    without output are dropped and noted.
+    """
+    fields = Fields(path, keys)
+    report.time_key = "timestamp"
+    report.block_tokens = block_tokens
+    for line, row in rows(path, report):
+        arrival_s = fields.time(row, "timestamp", line) / times_per_s
+        prompt = fields.tokens(row, "input_length", line, 1)
+        output = fields.tokens(row, "output_length", line, 0)
+        ids = block_ids(row, line, prompt, block_tokens, fields, ("hash_ids", "input_length"))
+        if output == 0:
+            report.note("no_output", "output_length is 0: nothing was generated", line, dropped=True)
+            continue
+        yield hashed_request(arrival_s, prompt, output, ids, block_tokens, report)
 
 
 def hashed_request(

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from simkv.workload.readers.blocks import block_ids, hashed_request
-from simkv.workload.readers.jsonl import Fields, first_objects, rows
+from simkv.workload.readers.blocks import hashed_requests
+from simkv.workload.readers.jsonl import first_objects
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
 
@@ -35,16 +35,5 @@ class QwenReader:
         )
 
     def read(self, path: Path, report: ReadReport) -> Iterator[Request]:
-        """Yield the requests in file order; rows without output are dropped and noted."""
-        fields = Fields(path, _KEYS)
-        report.time_key = "timestamp"
-        report.block_tokens = BLOCK_TOKENS
-        for line, row in rows(path, report):
-            arrival_s = fields.time(row, "timestamp", line)
-            prompt = fields.tokens(row, "input_length", line, 1)
-            output = fields.tokens(row, "output_length", line, 0)
-            ids = block_ids(row, line, prompt, BLOCK_TOKENS, fields, ("hash_ids", "input_length"))
-            if output == 0:
-                report.note("no_output", "output_length is 0: nothing was generated", line, dropped=True)
-                continue
-            yield hashed_request(arrival_s, prompt, output, ids, BLOCK_TOKENS, report)
+        """Return the requests in file order; rows without output are dropped and noted."""
+        return hashed_requests(path, report, _KEYS, BLOCK_TOKENS, 1)

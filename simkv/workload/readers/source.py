@@ -48,7 +48,7 @@ class TraceSource:
         origin_s: float | None = None
         for request in in_order(self._rows(report), self.path, report):
             if origin_s is None:
-                origin_s = self._origin_s(request, report)
+                origin_s = origin(request.arrival_s, report)
             request.arrival_s = (request.arrival_s - origin_s) * scale
             if request.arrival_s >= self._until_s:
                 return
@@ -65,11 +65,12 @@ class TraceSource:
     def _rows(self, report: ReadReport) -> Iterator[Request]:
         return islice(self.reader.read(self.path, report), self._limit)
 
-    @staticmethod
-    def _origin_s(first: Request, report: ReadReport) -> float:
-        if report.clock:
-            return first.arrival_s
-        if first.arrival_s <= WALL_CLOCK_S:
-            return 0.0
-        report.note("wall_clock", "times are those of a clock: counted from the first arrival", report.line)
-        return first.arrival_s
+
+def origin(first_s: float, report: ReadReport) -> float:
+    """Return what times count from where the earliest is ``first_s``; notes where that is a clock's time."""
+    if report.clock:
+        return first_s
+    if first_s <= WALL_CLOCK_S:
+        return 0.0
+    report.note("wall_clock", "times are those of a clock: counted from the first arrival", report.line)
+    return first_s
