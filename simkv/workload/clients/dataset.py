@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
 from simkv.workload.draws import picker
 from simkv.workload.readers.faults import MAX_TOKENS
-from simkv.workload.readers.files import excerpt, head
+from simkv.workload.readers.files import excerpt
+from simkv.workload.readers.jsonfile import parsed
 
 Ints = NDArray[np.int64]
 Pmf = tuple[Ints, NDArray[np.float64]]
@@ -112,11 +112,7 @@ class Dataset:
 
 
 def _stretches(path: Path) -> dict[float, dict[str, Any]]:
-    head(path)
-    try:
-        read = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(Problem(f"is not JSON: {error}", "get a whole copy of the file", file=str(path))) from None
+    read = parsed(path, "get a whole copy of the file")
     mend = 'write {"0": {"input_tokens": "{...}", "output_tokens": "{...}"}, ...}, keys in seconds'
     if not isinstance(read, dict) or not all(isinstance(columns, dict) for columns in read.values()):
         raise InputError(Problem("is no dataset of a client", mend, file=str(path)))

@@ -18,7 +18,7 @@ import orjson
 
 from simkv.errors import InputError, Problem
 from simkv.workload.readers.faults import MAX_TOKENS
-from simkv.workload.readers.files import head
+from simkv.workload.readers.jsonfile import parsed
 
 VERSION = 1
 MARK = "simkv_workload"
@@ -80,12 +80,7 @@ def save(model: FittedModel, file: BinaryIO) -> None:
 
 def load(path: Path) -> FittedModel:
     """Return the fit in ``path``; raises InputError that names the part that is wrong."""
-    head(path)
-    try:
-        read = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as error:
-        mend = "get a whole copy of the file, or fit the trace again"
-        raise InputError(Problem(f"is not JSON: {error}", mend, file=str(path))) from None
+    read = parsed(path, "get a whole copy of the file, or fit the trace again")
     if not isinstance(read, dict) or MARK not in read:
         raise InputError(Problem("is no fitted workload", "make one with 'simkv trace fit TRACE'", file=str(path)))
     if read[MARK] != VERSION:

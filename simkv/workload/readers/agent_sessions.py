@@ -28,7 +28,8 @@ from simkv.errors import InputError, Problem
 from simkv.workload.readers.blocks import block_ids, block_spans
 from simkv.workload.readers.extent import expected_keys
 from simkv.workload.readers.faults import time_fault
-from simkv.workload.readers.files import excerpt, parts, whole
+from simkv.workload.readers.files import excerpt, parts
+from simkv.workload.readers.jsonfile import parsed
 from simkv.workload.readers.jsonl import Fields, Row, kind
 from simkv.workload.readers.plan import RESOLUTION_S, SessionPlan, Timeline
 from simkv.workload.readers.report import ReadReport
@@ -202,16 +203,10 @@ class _Session:
 
 def _parse(path: Path) -> Row:
     """Return the object in ``path``; raises InputError with the line where it is no JSON."""
-    text = whole(path)
-    try:
-        session = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        what = f"is not JSON: {error.msg} (column {error.colno})"
-        problem = Problem(what, "give a whole session, a file each", file=str(path), line=error.lineno)
-        raise InputError(problem) from None
+    session = parsed(path, "give a whole session, a file each")
     if not isinstance(session, dict):
-        shown = excerpt(text)
-        raise InputError(Problem(f"is {kind(session)}, not an object", "give one session", file=str(path), path=shown))
+        what, shown = f"is {kind(session)}, not an object", excerpt(session)
+        raise InputError(Problem(what, "give one session", file=str(path), path=shown))
     return session
 
 
