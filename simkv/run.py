@@ -17,11 +17,10 @@ from simkv.results.summary import summarize
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved
-from simkv.scenario.workload_schema import TraceWorkload
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
-from simkv.workload.request import Source
+from simkv.workload.request import Countable, Source
 
 GIB = 1 << 30
 TIB = 1 << 40
@@ -155,19 +154,10 @@ def _targets(section: Any) -> dict[str, float]:
 
 
 def _expected_requests(resolved: Resolved, source: Source) -> int | None:
-    from simkv.workload.clients import ClientsSource
-    from simkv.workload.fitted import FittedSource
-    from simkv.workload.readers import SessionsSource
-
-    workload = resolved.scenario.workload
-    if isinstance(source, SessionsSource | ClientsSource | FittedSource):
+    if isinstance(source, Countable):
         return source.expected_requests()
-    if not isinstance(workload, TraceWorkload):
-        return workload.requests
-    if workload.limit:
-        return workload.limit
-    with open(workload.path.path, "rb") as file:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) or None
+    bound: int | None = getattr(resolved.scenario.workload, "requests", None)
+    return bound
 
 
 def _odd_rows(resolved: Resolved, source: Source) -> tuple[tuple[str, str], ...]:

@@ -388,3 +388,12 @@ def test_source_streams_a_file_of_any_length(tmp_path: Path) -> None:
     next(source.arrivals())
     assert [r.id for r in ten] == list(range(10))
     assert source.report.line < 200
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, 40), (7, 7), (90, 40)])
+def test_expected_requests_are_the_lines_of_the_file(tmp_path: Path, limit: int | None, expected: int) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"arrival_s": 1, "prompt_tokens": 9, "output_tokens": 2}\n' * 40)
+    source = open_trace(path, limit=limit)
+    assert isinstance(source, TraceSource)
+    assert source.expected_requests() == expected

@@ -206,8 +206,8 @@ def test_inspect_ctrl_c_prints_what_was_read_and_exits_130(tmp_path: Path) -> No
     lines = "".join(row(t, 600, [1, 2]) + "\n" for t in range(200_000))
     path.write_text(lines)
     code = (
-        "import os, signal, simkv.workload.inspect as i\n"
-        "i._TICK_EVERY = 1000\n"
+        "import os, signal, simkv.workload.tick as t\n"
+        "t._EVERY = 1000\n"
         "from simkv.workload.readers.mooncake import MooncakeReader as M\n"
         "old = M.read\n"
         "def read(self, path, report):\n"

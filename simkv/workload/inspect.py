@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any
 
@@ -21,11 +21,7 @@ from simkv.workload.burstiness import arrival_figures
 from simkv.workload.ceiling import Ceiling
 from simkv.workload.readers.report import Note, ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
-
-Tick = Callable[[int], None]
-"""Told now and then how many requests were read."""
-
-_TICK_EVERY = 512
+from simkv.workload.tick import Tick, silent, ticked
 
 
 class Inspection:
@@ -180,7 +176,7 @@ def shareable_tokens(request: Request) -> int:
 
 
 def inspect_requests(
-    requests: Iterable[Request], report: ReadReport, tick: Tick = lambda _: None, *, closed_loop: bool = False
+    requests: Iterable[Request], report: ReadReport, tick: Tick = silent, *, closed_loop: bool = False
 ) -> Inspection:
     """Count all of ``requests``, which fill ``report`` as they are read; Ctrl-C ends it with what was read.
 
@@ -188,10 +184,8 @@ def inspect_requests(
     """
     inspection = Inspection(report, closed_loop)
     try:
-        for request in requests:
+        for request in ticked(requests, tick):
             inspection.add(request)
-            if inspection.requests % _TICK_EVERY == 0:
-                tick(inspection.requests)
     except KeyboardInterrupt:
         inspection.interrupted = True
     return inspection

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 Span = tuple[int, int, int]
 """``(stream, start_token, length_tokens)``; ``length_tokens`` > 0."""
@@ -69,3 +69,11 @@ class Source(Protocol):
 
         Asked after :meth:`after`, of requests that belong to a session.
         """
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A source that can tell about how many requests it will make."""
+
+    def expected_requests(self) -> int:
+        """Return about how many, at least 1, for a progress bar."""

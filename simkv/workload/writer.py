@@ -22,12 +22,9 @@ from simkv.workload.readers.sessions_source import SessionsSource
 from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 from simkv.workload.spec import number
+from simkv.workload.tick import Tick, silent, ticked
 
 Line = dict[str, Any]
-Tick = Callable[[int], None]
-"""Told now and then how many requests were written."""
-
-_TICK_EVERY = 512
 
 
 def header(report: ReadReport, classes: bool = False, sessions: bool = False, time_scale: float = 1.0) -> Line:
@@ -82,7 +79,7 @@ def convert(
     limit: int | None = None,
     time_scale: float = 1.0,
     force: bool = False,
-    tick: Tick = lambda _: None,
+    tick: Tick = silent,
 ) -> int:
     """Write the first ``limit`` requests of ``source``, in file order, to ``out``; return how many there were.
 
@@ -141,7 +138,7 @@ def write(
     lines: Iterable[tuple[Request, Line]],
     first_line: Callable[[], Line],
     time_scale: float = 1.0,
-    tick: Tick = lambda _: None,
+    tick: Tick = silent,
 ) -> int:
     """Write requests, with what is added to their lines, to ``file`` and return how many there were.
 
@@ -150,7 +147,7 @@ def write(
     may not be the earliest.
     """
     count, origin_s = 0, 0.0
-    for request, more in lines:
+    for request, more in ticked(lines, tick):
         if count == 0:
             first = first_line()
             if time_scale != 1 and request.arrival_s > WALL_CLOCK_S:
@@ -163,8 +160,6 @@ def write(
             line |= {key: line[key] * time_scale for key in _SCALED if key in line}
         file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         count += 1
-        if count % _TICK_EVERY == 0:
-            tick(count)
     return count
 
 

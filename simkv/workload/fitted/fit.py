@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from simkv.workload.fitted.reuse import ReuseDistances
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
 from simkv.workload.streams import Streams
+from simkv.workload.tick import Tick, silent, ticked
 
 ROWS = 20_000
 """A fit holds at most so many rows unless asked otherwise."""
@@ -24,10 +25,6 @@ FEWEST_GAPS = 10
 """A window with fewer takes the coefficient of variation of the whole trace."""
 
 Row = tuple[int, int, int, int]
-Tick = Callable[[int], None]
-"""Told now and then how many requests were read."""
-
-_TICK_EVERY = 512
 
 
 def fit(
@@ -36,7 +33,7 @@ def fit(
     *,
     rows: int = ROWS,
     seed: int = 0,
-    tick: Tick = lambda _: None,
+    tick: Tick = silent,
 ) -> FittedModel:
     """Return the fit of ``requests``, which come in file order and fill ``report``.
 
@@ -44,11 +41,9 @@ def fit(
     InputError where all arrive at once, or nearly so.
     """
     sample, reuse, every_s = _Sample(rows, seed), ReuseDistances(), array("d")
-    for number, request in enumerate(requests, 1):
+    for request in ticked(requests, tick):
         sample.add((request.prompt_tokens, request.output_tokens, *reuse.add(request)))
         every_s.append(request.arrival_s)
-        if number % _TICK_EVERY == 0:
-            tick(number)
     times_s, sizes = np.unique(np.array(every_s, dtype=np.float64), return_counts=True)
     if len(times_s) < 2 or times_s[-1] - times_s[0] < SHORTEST_S:
         what = f"{sample.count:,} requests within {SHORTEST_S * 1e3:g} ms have no gaps to fit"

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from simkv.workload.readers.base import ClassReader, TraceReader
+from simkv.workload.readers.extent import expected_lines
 from simkv.workload.readers.order import in_order
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
@@ -40,6 +41,11 @@ class TraceSource:
             rows = self._rows(ReadReport(self.reader.name)) if classed else ()
             self._class_names = tuple(dict.fromkeys(request.cls for request in rows)) or ("",)
         return self._class_names
+
+    def expected_requests(self) -> int:
+        """Return about how many requests there are, for a progress bar."""
+        lines = round(expected_lines(self.path))
+        return lines if self._limit is None else min(lines, self._limit)
 
     def arrivals(self) -> Iterator[Request]:
         """Yield the requests in order of arrival, in file order where times are equal."""
