@@ -41,6 +41,17 @@ def test_not_stationary_of_a_load_that_fits_is_silent(load: float, seed: int) ->
     assert "not_stationary" not in warnings(make_run(3000, rate=load / WORK_S, seed=seed))
 
 
+@pytest.mark.parametrize(("fixed", "said"), [(True, True), (False, False)])
+def test_not_stationary_of_later_turns_counts_where_their_times_are_given(fixed: bool, said: bool) -> None:
+    """All sessions of a log begin early; their later turns arrive at recorded times all the same."""
+    data = make_run(1000, rate=2 / WORK_S)
+    turn = np.arange(1000, dtype="i4")
+    turn[:20] = 0
+    until_s = float(data.requests["arrival_s"].max()) if fixed else 0.0
+    data = replace(data, requests=data.requests | {"turn": turn}, fixed_until_s=until_s)
+    assert ("not_stationary" in warnings(data)) is said
+
+
 def test_not_stationary_of_a_batch_is_silent() -> None:
     assert "not_stationary" not in warnings(make_run(1000, batch=True))
 

@@ -38,7 +38,7 @@ def growth(data: RunData) -> Growth | None:
     Growth means all of: waits (queue, loads, preemptions) rise from slice to slice of the
     arrivals (Kendall's tau over 20 slices) and still do in the second half, by no less than a
     levelling queue would (or have doubled, with a long drain afterwards); and many requests are
-    left waiting when the arrivals end. Arrivals end with the last first turn. A batch (arrivals in
+    left waiting when the arrivals end (those that follow no answer). A batch (arrivals in
     the first tenth of the run) has no rate to compare with, and is never growth.
     """
     rows = np.flatnonzero(~data.requests["rejected"].astype(bool))

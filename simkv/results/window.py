@@ -97,9 +97,9 @@ def first_arrival_s(data: RunData) -> float:
 
 
 def arrivals_end_s(data: RunData) -> float:
-    """Return when the last request arrived that follows no other (a first turn); 0 for none."""
+    """Return when the last request arrived that follows no answer: any of a log, else a first turn; 0 for none."""
     first_turns = column(data, "arrival_s")[data.requests["turn"] == 0]
-    return float(first_turns.max()) if len(first_turns) else 0.0
+    return max(data.fixed_until_s, float(first_turns.max())) if len(first_turns) else data.fixed_until_s
 
 
 def makespan_s(data: RunData) -> float:

@@ -99,6 +99,9 @@ class RunData:
     steps_total: int
     macro_steps: int
     events: int
+    fixed_until_s: float = 0.0
+    """When the last request arrived whose time the run had no part in: later turns of a log are such, answers'
+    followers aren't."""
     prefetch: dict[str, float] = field(default_factory=dict)
     """Queue prefetcher: loaded_bytes, used_bytes, wasted_bytes (0 where there is none)."""
     wall_s: float = 0.0

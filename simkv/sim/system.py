@@ -48,6 +48,7 @@ class System:
         self.ceiling = Ceiling(config.engine.block_tokens)
         self.arrived = self.finished = self.rejected = 0
         self.end_s = 0.0
+        self.fixed_until_s = 0.0
         self.last_ended_s = 0.0
         self._busy_s: dict[str, float] = {}
         """Busy seconds when the system was last empty: write-downs may go on after the last request."""
@@ -103,6 +104,7 @@ class System:
                 break
             if request.arrival_s > clock._now:
                 yield clock.until(request.arrival_s, ARRIVAL_RANK)
+            self.fixed_until_s = request.arrival_s
             self._arrive(request)
 
     def _follow(self, timer: Timer) -> None:
@@ -221,6 +223,7 @@ class System:
             steps_total=sum(engine.step for engine in self.engines),
             macro_steps=sum(engine.macro_steps for engine in self.engines),
             events=self.clock.count_events(),
+            fixed_until_s=self.fixed_until_s,
             prefetch={"loaded_bytes": fetched, "used_bytes": used, "wasted_bytes": fetched - used},
             wall_s=wall_s,
         )
