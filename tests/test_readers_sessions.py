@@ -636,6 +636,9 @@ def test_scenario_hash_is_of_what_a_folder_holds(write: Write) -> None:
     folder = write(TWO, TWO)
     before = digest()
     assert digest() == before
+    for other in ("README.md", ".DS_Store"):
+        (folder / other).write_text("no session")
+    assert digest() == before, "what isn't read doesn't count"
     (folder / "trace_1.json").write_text(json.dumps(session(asked(0.0))))
     assert digest() != before
 

@@ -221,15 +221,16 @@ def replaced(section: S, names: Sequence[str], value: object) -> S:
 
 
 def content_digest(ref: FileRef) -> str:
-    """Return what a file counts as in a hash, its content, and a folder: its files, by name.
+    """Return what a file counts as in a hash, its content, and a folder: the files of a trace in it, by name.
 
     Raises InputError where it can't be read.
     """
+    from simkv.workload.readers.files import parts
+
     try:
         if not os.path.isdir(ref.path):
             return "sha256:" + _digest(ref.path)
-        names = sorted(entry.name for entry in os.scandir(ref.path) if entry.is_file())
-        listed = "\n".join(f"{name} {_digest(os.path.join(ref.path, name))}" for name in names)
+        listed = "\n".join(f"{file.name} {_digest(str(file))}" for file in parts(pathlib.Path(ref.path)))
         return "sha256:" + hashlib.sha256(listed.encode()).hexdigest()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
+from simkv.workload.readers.files import entries, inside, named
 
 _NAME = re.compile(r"chunk-(\d+)-(trace\.csv|dataset\.json)")
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,11 @@ def client_files(path: Path) -> list[ClientFiles]:
     """
     if not path.is_dir():
         return [_of_file(path)]
-    found = sorted(int(match[1]) for entry in path.iterdir() if (match := _NAME.fullmatch(entry.name)))
+    found = sorted(int(match[1]) for entry in inside(path) if (match := _NAME.fullmatch(entry.name)))
     numbers = list(dict.fromkeys(found))
     if not numbers:
-        raise InputError(Problem("has no files of clients", _what_is_there(path), file=str(path)))
+        mend = f"chunk-N-trace.csv and chunk-N-dataset.json are looked for; {named(entries(path))}"
+        raise InputError(Problem("has no files of clients", mend, file=str(path)))
     return [_pair(path, number) for number in numbers]
 
 
@@ -50,9 +51,3 @@ def _pair(folder: Path, number: int) -> ClientFiles:
             mend = f"{other.name} needs it beside it: get both, or leave this client out"
             raise InputError(Problem("does not exist", mend, file=str(file)))
     return files
-
-
-def _what_is_there(path: Path) -> str:
-    names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in path.iterdir())
-    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    return "chunk-N-trace.csv and chunk-N-dataset.json are looked for; there is " + (shown or "nothing")

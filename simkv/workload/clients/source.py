@@ -92,7 +92,7 @@ class Client:
         if self._dataset is None:
             return
         for window in self._windows:
-            purpose = f"clients.{self._number}.{window.start_s:.0f}"
+            purpose = f"clients.{self._number}.{window.start_s:.15g}"
             times = window_times(window, self._scale, self._streams(f"{purpose}.arrivals"))
             prompts, outputs = self._dataset.draw(window.start_s, len(times), self._streams(f"{purpose}.lengths"))
             for drawn in zip(times.tolist(), prompts, outputs, strict=True):

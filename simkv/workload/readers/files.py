@@ -68,11 +68,16 @@ def parts(path: Path) -> list[Path]:
     """Return the files of a trace: ``path``, or where it is a folder its JSON files, by name; [] where it has none."""
     if not os.path.isdir(path):
         return [path]
+    found = [p for p in inside(path) if p.name.endswith((".json", ".json.gz")) and not p.name.startswith(".")]
+    return [p for p in found if not p.is_dir()]
+
+
+def inside(folder: Path) -> list[Path]:
+    """Return what is in ``folder``, by name; raises InputError where it can't be listed."""
     try:
-        found = [p for p in path.iterdir() if p.name.endswith((".json", ".json.gz")) and not p.name.startswith(".")]
+        return sorted(folder.iterdir())
     except OSError as error:
-        raise InputError(Problem(f"can't be read: {error.strerror or error}", file=str(path))) from error
-    return sorted(p for p in found if not p.is_dir())
+        raise InputError(Problem(f"can't be read: {error.strerror or error}", file=str(folder))) from error
 
 
 def whole(path: Path) -> bytes:
@@ -108,8 +113,8 @@ def _check_is_file(path: Path) -> None:
     if path.is_file():
         return
     if path.is_dir():
-        names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
-        raise InputError(Problem("is a folder, not a trace file", _name_some(names), file=str(path)))
+        names = entries(path)
+        raise InputError(Problem("is a folder, not a trace file", named(names), file=str(path)))
     if path.exists():
         raise InputError(Problem("is not a regular file", file=str(path)))
     folder = path.parent
@@ -117,12 +122,18 @@ def _check_is_file(path: Path) -> None:
         folder = folder.parent
     if folder != path.parent:
         raise InputError(Problem("does not exist", f"its folder is missing; there is {folder}", file=str(path)))
-    names = sorted(p.name for p in folder.iterdir())
+    names = [p.name for p in inside(folder)]
     near = get_close_matches(path.name, names, 3, 0.5)
-    raise InputError(Problem("does not exist", _name_some(near or names), file=str(path)))
+    raise InputError(Problem("does not exist", named(near or names), file=str(path)))
 
 
-def _name_some(names: list[str]) -> str:
+def entries(folder: Path) -> list[str]:
+    """Return the names of what is in ``folder``, folders with a slash behind them."""
+    return [p.name + ("/" if p.is_dir() else "") for p in inside(folder)]
+
+
+def named(names: list[str]) -> str:
+    """Return what there is, the first five of ``names``, for a message."""
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f"there is {shown}" if names else "its folder is empty"
 
