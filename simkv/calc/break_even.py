@@ -14,7 +14,7 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, kv_dtype_or_default, vector_bytes
 from simkv.formulas.memory import native_weight_dtype
-from simkv.formulas.step import step_cost
+from simkv.formulas.step import peak_flops_per_s, step_cost
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 
@@ -48,10 +48,13 @@ class Machine:
     @property
     def flops_per_s(self) -> float:
         """Achieved FLOP/s of all ranks."""
-        dtype = native_weight_dtype(self.model, self.weight_dtype)
-        peak = self.gpu.dense_flops_per_s("fp8" if dtype == "fp8" and self.gpu.has_dense_rate("fp8") else "fp16")
-        share = self.gpu.value("flops_efficiency") if self.flops_efficiency is None else self.flops_efficiency
-        return peak * share * self.tensor_parallel
+        peak = peak_flops_per_s(self.gpu, native_weight_dtype(self.model, self.weight_dtype))
+        return peak * self.efficiency * self.tensor_parallel
+
+    @property
+    def efficiency(self) -> float:
+        """Share of the peak that linear layers achieve."""
+        return self.gpu.value("flops_efficiency") if self.flops_efficiency is None else self.flops_efficiency
 
     def prefill_s(self, span_tokens: int) -> float:
         """Time to compute the span alone, in one step."""
@@ -100,9 +103,10 @@ def of_span(machine: Machine, span_tokens: int, objective: str = "latency", link
     price = 1.0 if link_price is None else link_price
     needed = price * size / prefill_s
     eq2 = machine.eq2_bytes_per_s(span_tokens)
+    of_peak = f"{100 * machine.efficiency:.3g} % of the peak"
     steps = [
         Line("span_bytes", size, "KV of the span", "size", f"{size / span_tokens:,.0f} B a token"),
-        Line("flops_per_s", machine.flops_per_s, "achieved, linear layers", "flops", _efficiency(machine)),
+        Line("flops_per_s", machine.flops_per_s, "achieved, linear layers", "flops", of_peak),
         Line("prefill_s", prefill_s, "time to prefill it", "time", _source(machine)),
         Line("prefill_tokens_per_s", span_tokens / prefill_s, "prefill tokens/s", "number"),
     ]
@@ -156,11 +160,6 @@ def _ways(machine: Machine, size: int, prefill_s: float, price: float) -> tuple[
         note = f"{better}: {shown(load_s, 'time')}{times} against {shown(prefill_s, 'time')} ({how})"
         lines.append(Line("", rate, f"from {name.upper()}", "rate", note))
     return rows, lines
-
-
-def _efficiency(machine: Machine) -> str:
-    share = machine.gpu.value("flops_efficiency") if machine.flops_efficiency is None else machine.flops_efficiency
-    return f"{100 * share:.3g} % of the peak"
 
 
 def _source(machine: Machine) -> str:

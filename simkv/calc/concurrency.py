@@ -7,7 +7,7 @@ from simkv.calc.machine import too_long
 from simkv.formulas.concurrency import max_concurrency
 from simkv.formulas.kv_size import kv_dtype_or_default
 from simkv.formulas.memory import NULL_BLOCKS, MemoryBudget, kv_budget, native_weight_dtype
-from simkv.formulas.pages import PageLayout, state_pages
+from simkv.formulas.pages import state_pages
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 
@@ -45,7 +45,7 @@ def of_machine(
         max_num_batched_tokens,
     )  # fmt: skip
     length = tokens or model.max_position_embeddings
-    pages = _held_pages(budget.layout, length)
+    pages = budget.layout.held_pages(length, 1, state_pages(prefix_caching=True))
     sequence_bytes = pages * budget.block_bytes
     free_bytes = (budget.num_gpu_blocks - NULL_BLOCKS) * budget.block_bytes
     inputs = [
@@ -87,12 +87,6 @@ def _answer(
 
 def _budget_lines(budget: MemoryBudget) -> list[Line]:
     return [Line("", float(size), name.replace("_", " "), "size", why) for name, size, why in budget.lines]
-
-
-def _held_pages(layout: PageLayout, tokens: int) -> int:
-    """Return the pages of the pool that a decoding sequence holds, those of windows and states included."""
-    growing = sum(-(-tokens // group.block_tokens) for group in layout.growing)
-    return growing + layout.bounded_pages(tokens, 1, state_pages(prefix_caching=True))
 
 
 def _paged(budget: MemoryBudget, pages: int) -> str:

@@ -113,6 +113,11 @@ class PageLayout:
         """Pages of windows and states of a sequence of ``tokens``, ``batched_tokens`` of it computed at once."""
         return sum(group.held_pages(tokens, batched_tokens, state_pages) for group in self.bounded)
 
+    def held_pages(self, tokens: int, batched_tokens: int, state_pages: int = 1) -> int:
+        """Pages of a sequence of ``tokens``, ``batched_tokens`` of it computed at once (1: it decodes)."""
+        growing = sum(-(-tokens // group.block_tokens) for group in self.growing)
+        return growing + self.bounded_pages(tokens, batched_tokens, state_pages)
+
     def longest(self, pages: int, batched_tokens: int, state_pages: int = 1, most: int = 1 << 40) -> int:
         """Return the longest sequence that ``pages`` hold alone, at most ``most``; 0 where not one token fits."""
         low, high = 0, most
@@ -198,11 +203,8 @@ def max_sequences(
     """
     if tokens < 1:
         raise InputError(Problem("is not a length", "give at least one token", path="tokens", value=str(tokens)))
-    growing = sum(-(-tokens // group.block_tokens) for group in layout.growing)
-    decoding = growing + layout.bounded_pages(tokens, 1, state_pages)
-    prefilling = growing + layout.bounded_pages(tokens, max_num_batched_tokens, state_pages)
-    left = pages - NULL_PAGES - prefilling
-    return 1 + left // decoding if left >= 0 else 0
+    left = pages - NULL_PAGES - layout.held_pages(tokens, max_num_batched_tokens, state_pages)
+    return 1 + left // layout.held_pages(tokens, 1, state_pages) if left >= 0 else 0
 
 
 def printed_tokens(

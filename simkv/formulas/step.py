@@ -254,9 +254,14 @@ def step_cost(
 
 
 def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
-    """Achieved FLOP/s of linear layers: the fp8 rate for fp8 weights on fp8 hardware, else the 16-bit rate."""
+    """Achieved FLOP/s of linear layers."""
+    return peak_flops_per_s(gpu, weight_dtype) * gpu.value("flops_efficiency")
+
+
+def peak_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
+    """Peak FLOP/s of linear layers: the fp8 rate for fp8 weights on fp8 hardware, else the 16-bit rate."""
     native = weight_dtype == "fp8" and gpu.has_dense_rate("fp8")
-    return gpu.dense_flops_per_s("fp8" if native else "fp16") * gpu.value("flops_efficiency")
+    return gpu.dense_flops_per_s("fp8" if native else "fp16")
 
 
 def _sublayers(model: ModelShape) -> int:
