@@ -340,11 +340,11 @@ class TraceWorkload(Section):
         description="Recorded times (arrivals, pauses within sessions) are multiplied by this: 2 is half the load",
     )
     limit: Count | None = Field(
-        default=None, description="At most this many requests (agent-sessions, aiperf: sessions), from the front"
+        default=None, description="At most this many requests (formats of sessions: sessions), from the front"
     )
     arrival: Arrival | None = Field(
         default=None,
-        description="When sessions start (agent-sessions, aiperf); absent: as recorded, which agent-sessions are not: "
+        description="When sessions start (formats of sessions); absent: as recorded, which agent-sessions are not: "
         "all at once",
     )
     block_tokens: TokensAboveZero | None = Field(

@@ -18,9 +18,11 @@ from simkv.workload.tick import Tick, silent, ticked
 
 ROWS = 20_000
 """A fit holds at most so many rows unless asked otherwise."""
-MOST_WINDOWS = 288
+WINDOWS = 288
+"""The most windows of a fit: five minutes each, of a day."""
 BATCHES_PER_WINDOW = 100
-SHORTEST_S = 1e-3
+"""A window has so many at least, in the mean: its rate is then known to a tenth."""
+LEAST_SPAN_S = 1e-3
 FEWEST_GAPS = 10
 """A window with fewer takes the coefficient of variation of the whole trace."""
 
@@ -45,8 +47,8 @@ def fit(
         sample.add((request.prompt_tokens, request.output_tokens, *reuse.add(request)))
         every_s.append(request.arrival_s)
     times_s, sizes = np.unique(np.array(every_s, dtype=np.float64), return_counts=True)
-    if len(times_s) < 2 or times_s[-1] - times_s[0] < SHORTEST_S:
-        what = f"{sample.count:,} requests within {SHORTEST_S * 1e3:g} ms have no gaps to fit"
+    if len(times_s) < 2 or times_s[-1] - times_s[0] < LEAST_SPAN_S:
+        what = f"{sample.count:,} requests within {LEAST_SPAN_S * 1e3:g} ms have no gaps to fit"
         raise InputError(Problem(what, "fit a longer trace"))
     origin = Origin(report.format, sample.count, float(times_s[-1] - times_s[0]), report.block_tokens)
     columns = [list(column) for column in zip(*sample.rows, strict=True)]
@@ -56,7 +58,7 @@ def fit(
 def fit_arrivals(times_s: NDArray[np.float64], sizes: NDArray[np.int64]) -> FittedArrivals:
     """Return the fit of batches of ``sizes`` requests at ``times_s``, which rise."""
     span_s = float(times_s[-1] - times_s[0])
-    count = max(1, min(MOST_WINDOWS, len(times_s) // BATCHES_PER_WINDOW))
+    count = max(1, min(WINDOWS, len(times_s) // BATCHES_PER_WINDOW))
     edges = times_s[0] + np.linspace(0.0, span_s, count + 1)
     of = np.minimum(np.searchsorted(edges, times_s, side="right") - 1, count - 1)
     gaps = np.diff(times_s)

@@ -25,7 +25,7 @@ MARK = "simkv_workload"
 MOST_WINDOWS = 1000
 MOST_ROWS = 1_000_000
 MAX_CV = 1000.0
-SHORTEST_S = 1e-6
+LEAST_WINDOW_S = 1e-6
 SLOWEST_PER_S = 1e-9
 
 
@@ -98,7 +98,7 @@ class _Checked:
 
     def model(self) -> FittedModel:
         arrivals = FittedArrivals(
-            window_s=self._number("arrivals.window_s", above=SHORTEST_S),
+            window_s=self._number("arrivals.window_s", above=LEAST_WINDOW_S),
             rate_per_s=self._numbers("arrivals.rate_per_s", most=MOST_WINDOWS),
             gap_cv=self._numbers("arrivals.gap_cv", most=MOST_WINDOWS, highest=MAX_CV),
             batch_shares=self._numbers("arrivals.batch_shares", most=MOST_ROWS),
