@@ -160,10 +160,10 @@ def make_context(**changes: Any) -> SummaryContext:
     return replace(ctx, **changes)
 
 
-def make_result(n: int = 2000, **changes: Any) -> RunResult:
+def make_result(n: int = 2000, rate: float = 1.0, **changes: Any) -> RunResult:
     """Return a result with its no-offload baseline."""
     ctx = make_context(**changes)
-    data, plain = make_run(n), make_run(n, dram_hit=0.0)
+    data, plain = make_run(n, rate), make_run(n, rate, dram_hit=0.0)
     baselines = {"no_offload": plain}
     return RunResult(
         summary=summarize(data, ctx, baselines),

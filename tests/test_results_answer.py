@@ -99,8 +99,15 @@ def test_stores_refused_now_and_then_are_silent_and_many_are_told() -> None:
     assert warnings(data)["stores_refused"].startswith("DRAM refused 1000 batches of blocks (2.00 a request)")
 
 
+def test_verdict_where_nothing_is_shared_says_so_instead_of_noughts() -> None:
+    data = make_run(500, vram_hit=0.0, dram_hit=0.0)
+    data.requests["ceiling_tokens"] = np.zeros(500, "i4")
+    because = verdict(data, data)["because"]
+    assert "there is nothing to cache" in because and "0 %" not in because
+
+
 def test_few_requests_are_told_below_a_hundred() -> None:
-    assert "p95 rests on 2.00 of them" in warnings(make_run(40))["few_requests"]
+    assert "p95 rests on 2.0 of them" in warnings(make_run(40))["few_requests"]
     assert "few_requests" not in warnings(make_run(500))
 
 

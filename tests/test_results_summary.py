@@ -190,6 +190,21 @@ def test_bottleneck_names_the_saturated_link() -> None:
     assert summary["bottleneck"] == "h2d" and "97 %" in summary["bottleneck_because"]
 
 
+def test_bottleneck_of_writes_that_nobody_waits_for_is_none_of_theirs() -> None:
+    data = make_run(500, rate=0.2, load_s_per_token=0.0)
+    data.busy_s["d2h"] = 0.97 * data.end_s
+    data.timeseries["d2h_busy_s"] = 0.97 * data.timeseries["t_s"]
+    idle: Any = summarize(data, make_context())
+    assert idle["time_breakdown_s"]["queue"] < 0.1 * idle["e2e_s"]["mean"] and idle["bottleneck"] != "d2h"
+    felt: Any = summarize(replace(data, refused_stores=3), make_context())
+    assert felt["bottleneck"] == "d2h"
+
+
+def test_bottleneck_of_an_idle_machine_is_null_and_says_why() -> None:
+    summary: Any = summarize(make_run(500, rate=0.2), make_context())
+    assert summary["bottleneck"] is None and summary["bottleneck_because"].startswith("nothing is near its limit")
+
+
 def test_bottleneck_names_room_and_seats_where_requests_wait_for_them() -> None:
     data = make_run(500, rate=1.9)
     assert summarize(data, make_context(max_running=1))["bottleneck"] == "max_num_seqs"

@@ -38,7 +38,7 @@ def test_render_begins_with_question_and_answer() -> None:
 
 
 def test_render_shows_the_figures_of_the_summary() -> None:
-    result = make_result(2000, **FULL)
+    result = make_result(2000, rate=1.5, **FULL)
     text = render(result, Path("reports/chatbot"), ascii_only=False)
     for key in ("ttft_s", "itl_s", "tpot_s", "e2e_s", "queue_s"):
         for statistic in ("mean", "p95", "p99"):

@@ -12,6 +12,8 @@ from simkv.results.quantity import share
 from simkv.results.window import arrivals_end_s, first_arrival_s, makespan_s
 from simkv.sim.rundata import RunData
 
+WRITES = ("d2h", "ssd_write")
+"""Requests wait for these only where room has to be made: writes go on behind them."""
 RESOURCES = ("gpu", "h2d", "d2h", "dram", "ssd_read", "ssd_write")
 UPLINKS = {"h2d": "uplink_h2d", "d2h": "uplink_d2h"}
 """What the links of a direction may share."""
@@ -22,6 +24,7 @@ NAMES = {
 }  # fmt: skip
 SATURATED = 0.95
 _BUSY = 0.85
+_HALF = 0.5
 _FULL = 0.9
 _WAITS = 0.1
 _BATCH_SPAN = 0.1
@@ -29,9 +32,9 @@ _BATCH_SPAN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Name of what binds, and a sentence."""
+    """Name of what binds, None where nothing is near its limit, and a sentence."""
 
-    name: str
+    name: str | None
     because: str
 
 
@@ -73,12 +76,13 @@ def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | No
     """Return what binds; None for a run in which nothing happened."""
     if not breakdown:
         return None
-    shares = {name: utilization_while_arriving(data, name) for name in RESOURCES}
-    busy = {name: value for name, value in shares.items() if value is not None}
-    moved = {name: value for name, value in busy.items() if name != "gpu"}
     total = sum(breakdown.values()) or 1.0
     waits = (breakdown["queue"] + breakdown["preempted"] + breakdown["recompute"]) / total
     loads = (breakdown["load_dram"] + breakdown["load_ssd"]) / total
+    unfelt = () if waits + loads >= _WAITS or data.refused_stores else WRITES
+    shares = {name: utilization_while_arriving(data, name) for name in RESOURCES if name not in unfelt}
+    busy = {name: value for name, value in shares.items() if value is not None}
+    moved = {name: value for name, value in busy.items() if name != "gpu"}
     return (
         _busiest_link(moved, data)
         or _room(data, waits)
@@ -141,4 +145,4 @@ def _plain_busiest(busy: Mapping[str, float], breakdown: Mapping[str, float]) ->
         what = max(computes, key=lambda key: computes[key])
         text = f"the GPU runs steps {share(busy[name])} of the time while requests arrive; {what} is "
         text += f"{share(computes[what] / total)} of a request's time"
-    return Bottleneck(name, text if busy[name] >= 0.5 else f"{text}; nothing is near its limit")
+    return Bottleneck(name, text) if busy[name] >= _HALF else Bottleneck(None, f"nothing is near its limit: {text}")

@@ -95,7 +95,8 @@ _TABLE: tuple[Metric, ...] = (
     Metric("bytes", "resource", "B", "h2d, d2h, dram, ssd_read, ssd_write", "Bytes moved", "the resource"),
     Metric("utilization", "resource", "1", _RESOURCES, "busy time / (instances x makespan)", "the resource"),
     Metric("bottleneck", "resource", "", "",
-           "What binds: one of the resources, `vram` (room for KV), `max_num_seqs` (seats), or null"),
+           "What binds: one of the resources, `vram` (room for KV), `max_num_seqs` (seats); null where nothing is near "
+           "its limit"),
     Metric("bottleneck_because", "resource", "", "", "Why that one, with its figures"),
     Metric("speedup", "answer", "1", "formula, measured, vs_no_offload",
            "`vs_no_offload`: mean E2E without offload / mean E2E, same requests; `formula`, `measured`: "

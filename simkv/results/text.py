@@ -71,7 +71,7 @@ def _answer(summary: Summary, width: int) -> Iterator[str]:
     yield from _wrapped(f"{name}: {question}" if question else name, width)
     verdict = summary["verdict"]
     yield from _wrapped(verdict["because"], width)
-    if summary["bottleneck"]:
+    if summary["bottleneck_because"]:
         yield from _wrapped(f"Bottleneck: {summary['bottleneck_because']}.", width)
 
 

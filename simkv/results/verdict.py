@@ -108,6 +108,8 @@ def _hits(figures: Mapping[str, object]) -> str:
     before = baselines["no_offload"]["hit_rate"]
     if not before:
         return ""
+    if rates["ceiling"] == 0:
+        return " No prompt begins like an earlier one, as far as the workload says: there is nothing to cache."
     hit, plain = 1 - rates["miss"], 1 - before["miss"]
     text = f" {share(hit)} of prompt tokens come from cache instead of {share(plain)}"
     return f"{text} (at most {share(rates['ceiling'])} could)."

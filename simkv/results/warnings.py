@@ -18,6 +18,7 @@ _ENDLESS_BLOCKS = 2**48
 _HURTS_AT_LEAST = 0.005
 _FEW = 100
 _REFUSED = 0.05
+_WHILE_ARRIVING = (("while requests arrive", 0.0), ("in the second half of the arrivals", 0.5))
 
 
 def find_warnings(
@@ -55,7 +56,7 @@ def _interrupted(data: RunData) -> Iterator[tuple[str, str]]:
 def _rejected(data: RunData) -> Iterator[tuple[str, str]]:
     if data.rejected:
         text = (
-            f"{count(data.rejected)} of {count(data.arrived)} requests ({share(data.rejected / data.arrived)}) "
+            f"{data.rejected:,} of {data.arrived:,} requests ({share(data.rejected / data.arrived)}) "
             "can never fit (longer than the model's limit or than the whole KV pool) and were turned away; "
             "latencies are of the others."
         )
@@ -90,12 +91,13 @@ def _saturated(data: RunData) -> Iterator[tuple[str, str]]:
     for name in (*RESOURCES, *UPLINKS.values()):
         if name == "gpu" or not data.instances.get(name) or makespan <= 0:
             continue
-        whole = data.busy_s.get(name, 0.0) / (data.instances[name] * makespan)
-        busy = max(whole, *(utilization_while_arriving(data, name, since) or 0.0 for since in (0.0, 0.5)))
-        if busy > SATURATED:
+        shares = {"of the time": data.busy_s.get(name, 0.0) / (data.instances[name] * makespan)}
+        shares |= {when: utilization_while_arriving(data, name, since) or 0.0 for when, since in _WHILE_ARRIVING}
+        when = max(shares, key=lambda key: shares[key])
+        if shares[when] > SATURATED:
             label = NAMES[name][0].upper() + NAMES[name][1:]
             plural = "are" if label.endswith("s") else "is"
-            text = f"{label} {plural} saturated: busy {share(min(busy, 1.0))} of the time; what needs it waits."
+            text = f"{label} {plural} saturated: busy {share(min(shares[when], 1.0))} {when}; what needs it waits."
             yield "saturated", text
 
 
@@ -125,7 +127,7 @@ def _refused_stores(data: RunData) -> Iterator[tuple[str, str]]:
 def _few_requests(window: Window) -> Iterator[tuple[str, str]]:
     requests = len(window.rows)
     if 0 < requests < _FEW:
-        beyond = digits(0.05 * requests)
+        beyond = digits(0.05 * requests, 2)
         text = f"Latencies are of {count(requests)} requests: p95 rests on {beyond} of them, p99 on fewer still."
         yield "few_requests", text
 
