@@ -96,7 +96,7 @@ def test_run_explain_prints_origins_and_budget_and_runs_nothing(folder: Path) ->
     assert ["tiers.dram.capacity", "5GiB", "--set"] in lines
     assert ["engine.max_model_len", "8192", "scenario"] in lines
     assert ["memory", "of", "one", "GPU", "size"] in lines
-    assert "note: engine.load = overlap: not realisable in vLLM 0.33 (it has hold)" in result.stdout
+    assert "note: engine.load = overlap: not realisable in vLLM 0.33 (it can be hold)" in result.stdout
     assert not (folder / "reports").exists()
 
 

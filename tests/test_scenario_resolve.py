@@ -86,7 +86,7 @@ def test_beyond_the_preset_is_noted_for_each_knob() -> None:
     sets = ["offload.eviction={policy: score, lambda: 0.5}", "engine.load=overlap", "tiers.ssd.capacity=1TB"]
     notes = resolve_text(BASE, assignments=sets).notes
     assert [code for code, _ in notes] == ["not_realisable"] * 3
-    assert notes[0][1] == "engine.load = overlap: not realisable in vLLM 0.33 (it has hold)"
+    assert notes[0][1] == "engine.load = overlap: not realisable in vLLM 0.33 (it can be hold)"
     no_ssd = "tiers.ssd.capacity = 1TB: not realisable in vLLM 0.33 (it has no such tier)"
     assert no_ssd in {sentence for _, sentence in notes}
     assert resolve_text(BASE).notes == ()

@@ -261,7 +261,7 @@ def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str
         if value not in allowed:
             choices = ", ".join(_shown(a, quantity) for a in allowed)
             given = f"{dotted} = {_shown(value, quantity)}"
-            has = "it has no such tier" if list(allowed) == [0] else f"it has {choices}"
+            has = "it has no such tier" if list(map(repr, allowed)) == ["0"] else f"it can be {choices}"
             sentence = f"{given}: not realisable in {preset.name} {preset.version} ({has})"
             notes.append(("not_realisable", sentence))
     return notes
