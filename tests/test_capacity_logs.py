@@ -11,9 +11,10 @@ import pytest
 
 from simkv.catalog import load_hardware, load_model
 from simkv.formulas.kv_size import kv_bytes_per_token_per_rank
-from simkv.formulas.memory import kv_budget, weight_bytes_per_rank
+from simkv.formulas.memory import kv_budget
 from simkv.formulas.pages import max_concurrency, page_layout, printed_tokens
 from simkv.formulas.sglang import sglang_pools, sglang_tokens
+from simkv.formulas.weights import weight_bytes_per_rank
 from simkv.hardware import Figure, Gpu
 from simkv.model import ModelShape
 from tests import shapes

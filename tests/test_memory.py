@@ -12,8 +12,8 @@ from simkv.formulas.memory import (
     blocks_from_engine_log,
     kv_budget,
     override_blocks,
-    weight_bytes_per_rank,
 )
+from simkv.formulas.weights import weight_bytes_per_rank
 from simkv.hardware import Figure, Gpu
 
 LLAMA = load_model("llama-3.1-8b")

@@ -13,8 +13,8 @@ from simkv.formulas.attention import pairs, prefill_flops, prefill_pairs
 from simkv.formulas.breakeven import latency_bytes_per_s
 from simkv.formulas.breakeven import prefill_flops as all_prefill_flops
 from simkv.formulas.kv_size import kv_bytes, kv_bytes_per_token, state_bytes_per_sequence
-from simkv.formulas.memory import linear_bytes_per_rank, routed_bytes_per_rank
 from simkv.formulas.step import FOREVER, RooflineStep, step_cost
+from simkv.formulas.weights import linear_bytes_per_rank, routed_bytes_per_rank
 from tests import shapes
 
 H100 = load_hardware("h100-sxm5-80gb")

@@ -13,8 +13,8 @@ from simkv.calc.machine import ssd_read_bytes_per_s, too_long
 from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, kv_dtype_or_default, vector_bytes
-from simkv.formulas.memory import native_weight_dtype
 from simkv.formulas.step import peak_flops_per_s, step_cost
+from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 

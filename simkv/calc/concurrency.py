@@ -6,8 +6,9 @@ from simkv.calc.answer import Answer, Line
 from simkv.calc.machine import too_long
 from simkv.formulas.concurrency import max_concurrency
 from simkv.formulas.kv_size import kv_dtype_or_default
-from simkv.formulas.memory import NULL_BLOCKS, MemoryBudget, kv_budget, native_weight_dtype
+from simkv.formulas.memory import NULL_BLOCKS, MemoryBudget, kv_budget
 from simkv.formulas.pages import state_pages
+from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 

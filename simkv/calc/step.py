@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simkv.calc.answer import Answer, Line
 from simkv.formulas.kv_size import kv_dtype_or_default
-from simkv.formulas.memory import native_weight_dtype
 from simkv.formulas.step import Mode, Roofline, RooflineStep, step_cost
+from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token_per_rank
-from simkv.formulas.memory import context_bytes, weight_bytes_per_rank
+from simkv.formulas.memory import context_bytes
+from simkv.formulas.weights import weight_bytes_per_rank
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 

@@ -45,7 +45,7 @@ from typing import Literal
 from simkv.errors import InputError, Problem
 from simkv.formulas.attention import WindowedAttention, decode_flops_per_pair, prefill_flops_per_pair
 from simkv.formulas.kv_size import check_tensor_parallel, layer_bytes_per_token, state_bytes_per_sequence
-from simkv.formulas.memory import linear_bytes_per_rank, linear_parts_per_rank, part_dtypes, routed_bytes_per_rank
+from simkv.formulas.weights import linear_bytes_per_rank, linear_parts_per_rank, part_dtypes, routed_bytes_per_rank
 from simkv.hardware import Gpu
 from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape
 

@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from simkv.errors import InfeasibleError, InputError, Problem
-from simkv.formulas.memory import MemoryBudget, kv_budget, native_weight_dtype, override_blocks
+from simkv.formulas.memory import MemoryBudget, kv_budget, override_blocks
 from simkv.formulas.pages import PageLayout
+from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.model import ModelShape
