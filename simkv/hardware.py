@@ -28,6 +28,15 @@ class Figure:
     standing: Standing
 
 
+def named_figure(figures: Mapping[str, Figure], name: str, owner: str) -> Figure:
+    """Return the figure of ``owner`` called ``name``; raises :class:`InputError` naming those that there are."""
+    try:
+        return figures[name]
+    except KeyError:
+        known = ", ".join(sorted(figures))
+        raise InputError(Problem(f"{owner} has no figure {name!r}", f"it has {known}")) from None
+
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """One accelerator; ``figures`` holds everything that is known of it by name."""
@@ -44,11 +53,7 @@ class Gpu:
 
         Raises :class:`InputError` naming the card and the figures that it has.
         """
-        try:
-            return self.figures[name]
-        except KeyError:
-            known = ", ".join(sorted(self.figures))
-            raise InputError(Problem(f"{self.name} has no figure {name!r}", f"it has {known}")) from None
+        return named_figure(self.figures, name, self.name)
 
     def value(self, name: str) -> float:
         """Return the plain number of a figure, in its SI unit."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simkv.errors import InputError, Problem
-from simkv.hardware import Figure, Standing
+from simkv.hardware import Figure, Standing, named_figure
 
 DAYS_A_YEAR = 365
 
@@ -105,11 +104,7 @@ class Instance:
 
         Raises :class:`InputError` naming the instance and the figures that it has.
         """
-        try:
-            return self.figures[name]
-        except KeyError:
-            known = ", ".join(sorted(self.figures))
-            raise InputError(Problem(f"{self.name} has no figure {name!r}", f"it has {known}")) from None
+        return named_figure(self.figures, name, self.name)
 
     @property
     def gpus(self) -> int:
