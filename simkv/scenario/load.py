@@ -15,7 +15,7 @@ from simkv.model import ModelShape
 from simkv.scenario import overrides, presets, text
 from simkv.scenario.base import locate
 from simkv.scenario.checks import cross_check
-from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits
+from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits, unsplit
 from simkv.scenario.problems import problem, problems_of
 from simkv.scenario.schema import Scenario
 
@@ -122,7 +122,11 @@ class _Reader:
         except ValidationError as error:
             self.problems.extend(problems_of(error, merged, Scenario, self._place))
             return None
-        for fault in (*cross_check(scenario, layers.given), *limits(scenario, machine.instance)):
+        split = unsplit(scenario, model)
+        faults = [*split, *cross_check(scenario, layers.given), *limits(scenario, machine.instance)]
+        for fault in faults:
+            if split and fault.path == ("link", "uplink", "gpus"):
+                continue  # of the same ranks
             self.problems.append(problem(fault.path, fault.what, fault.mend, merged, self._place))
         return Loaded(scenario, layers, model, machine)
 

@@ -11,12 +11,15 @@ from typing import Any
 
 from simkv import units
 from simkv.catalog import load_hardware, load_machine
+from simkv.errors import InputError
+from simkv.formulas.kv_size import check_tensor_parallel
 from simkv.hardware import Gpu
 from simkv.instances import Instance
+from simkv.model import ModelShape
 from simkv.scenario.checks import Fault
 from simkv.scenario.presets import merge
 from simkv.scenario.quantity import SI
-from simkv.scenario.schema import Replicas, Scenario
+from simkv.scenario.schema import InlineHardware, Replicas, Scenario
 from simkv.scenario.text import Path
 
 CATALOGUE, INSTANCE = "catalogue", "instance"
@@ -69,6 +72,17 @@ def limits(scenario: Scenario, instance: Instance | None) -> Iterator[Fault]:
     if instance is not None:
         yield from _gpus(scenario.replicas, instance)
         yield from _room(scenario, instance)
+
+
+def unsplit(scenario: Scenario, model: ModelShape | None) -> list[Fault]:
+    """Return what keeps the model's heads from being split over a replica's GPUs; nothing on inline hardware."""
+    if model is None or isinstance(scenario.hardware, InlineHardware):
+        return []
+    try:
+        check_tensor_parallel(model, scenario.replicas.tensor_parallel)
+    except InputError as error:
+        return [Fault(("replicas", "tensor_parallel"), found.what, found.mend) for found in error.problems]
+    return []
 
 
 def idle_gpus(scenario: Scenario, instance: Instance | None) -> list[tuple[str, str]]:
