@@ -109,6 +109,7 @@ def test_run_explain_json_has_values_and_budget(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
+        (["small"], "small: can't be read: No such file or directory; did you mean small.yaml?"),
         (["nowhere.yaml"], "nowhere.yaml: can't be read: No such file or directory; `simkv catalog scenarios`"),
         (["small.yaml", "--set", "tiers.dram.capacity=200"], "--set: tiers.dram.capacity = 200: has no unit; write"),
         (["small.yaml", "--seed", "-1"], "--set: run.seed = -1: negative; a count is zero or more"),

@@ -102,6 +102,17 @@ def test_catalog_show_gives_rows(name: str) -> None:
     assert len(simkv("catalog", "show", name).stdout.splitlines()) > 5
 
 
+def test_catalog_show_of_a_scenario_says_where_it_is() -> None:
+    result = simkv("catalog", "show", "chatbot")
+    assert result.exit_code == 2
+    assert '"chatbot" is a scenario; read ' in result.stderr and "chatbot.yaml --explain" in result.stderr
+
+
+def test_catalog_show_of_something_else_names_the_lists() -> None:
+    result = simkv("catalog", "show", "zzzzzz")
+    assert result.stderr.startswith('"zzzzzz" is in no catalogue; `simkv catalog models|')
+
+
 def test_catalog_show_unknown_names_the_nearest() -> None:
     result = simkv("catalog", "show", "lama-3.1-8b")
     assert result.exit_code == 2

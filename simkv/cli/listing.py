@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from simkv.model import ModelShape
 from simkv.scenario import presets
 
 Rows = list[dict[str, Any]]
+_LISTS = ("models", "hardware", "instances", "storage", "engines")
 
 
 def model_rows() -> Rows:
@@ -57,9 +59,13 @@ def describe(name: str) -> Rows:
                 raise
     if name in presets.NAMES:
         return _engine_facts(presets.load(name))
-    from simkv.scenario.problems import nearest
-
-    raise InputError(Problem(f"{units.shown(name)} is in no catalogue", nearest(name, _all_names())))
+    for row in scenario_rows():
+        if row["name"] == name:
+            mend = f"read {row['file']}, or see all of it: simkv run {row['file']} --explain"
+            raise InputError(Problem(f"{units.shown(name)} is a scenario", mend))
+    near = get_close_matches(name.lower(), _all_names(), n=1)
+    mend = f'did you mean "{near[0]}"?' if near else f"`simkv catalog {'|'.join(_LISTS)}` list what there is"
+    raise InputError(Problem(f"{units.shown(name)} is in no catalogue", mend))
 
 
 def _all_names() -> list[str]:

@@ -51,6 +51,11 @@ def read_file(path: str) -> Tree:
     return parse(_decoded(path), path)
 
 
+def _mend_missing(path: str) -> str:
+    near = next((name for name in (f"{path}.yaml", f"scenarios/{path}.yaml") if os.path.isfile(name)), "")
+    return f"did you mean {near}?" if near else "`simkv catalog scenarios` lists those that come with simkv, and where"
+
+
 def _decoded(path: str) -> str:
     shown = path if path.isprintable() else ascii(path)
     try:
@@ -60,7 +65,7 @@ def _decoded(path: str) -> str:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        mend = "`simkv catalog scenarios` lists those that come with simkv" if "No such" in reason else ""
+        mend = _mend_missing(path) if "No such" in reason else ""
         raise InputError(Problem(f"can't be read: {reason}", mend, shown)) from None
     if len(data) > MAX_BYTES:
         raise InputError(Problem("is longer than 1 MiB", "a scenario is a few dozen lines of YAML", shown))
