@@ -270,8 +270,13 @@ def test_lines_packed_and_cut_off_are_refused(tmp_path: Path) -> None:
         (b"\x00\x01\x02", "is not text: it holds zero bytes"),
         (b"\x1f\x8bnonsense", "can't be read"),
         ("{}\n".encode("utf-16"), "is UTF-16 text"),
-        (b"hello world\n", "hello world: is of no known format; formats that are read: "),
+        (b"hello world\n", "hello world: is of no known format; formats that are read (CSV): azure: "),
+        (b'{\n "a": 1,\n "b": 2}\n', '{ "a": 1, "b": 2}: is of no known format; formats that are read (JSON): simkv: '),
         (b'{"a": 1}\n', "is of no known format"),
+        (
+            b'{"0": {"input_tokens": "{' + b"45: 0.01, " * 9000 + b'46: 0.1}"}}',
+            "looks like ServeGen's lengths of a client",
+        ),
     ],
 )
 def test_files_that_are_no_trace_are_named(tmp_path: Path, content: bytes, message: str) -> None:

@@ -7,10 +7,7 @@ _FORMATS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     ("an aibrix trace, several requests a row (JSONL)", (b'"requests"', b'"Prompt Length"')),
     ("a measured run of LLMServingSim, not its workload (JSONL)", (b'"first_token_ts"', b'"input_toks"')),
     ("a Vidur file of lengths without arrivals (CSV)", (b"num_prefill_tokens", b"num_decode_tokens")),
-    (
-        "ServeGen's lengths of a client (JSON, its place is workload.kind: clients)",
-        (b'_tokens": "{', b'"output_tokens": "{'),
-    ),
+    ("ServeGen's lengths of a client (JSON, its place is workload.kind: clients)", (b'_tokens": "{',)),
     ("ServeGen's rates of a client (CSV, its place is workload.kind: clients)", (b",Weibull,0.",)),
     ("ServeGen's rates of a client (CSV, its place is workload.kind: clients)", (b",Gamma,",)),
     ("a Tair KV cache trace (JSONL)", (b'"query_type"', b'"block_mask"')),

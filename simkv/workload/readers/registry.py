@@ -117,8 +117,15 @@ def detect(path: Path, start: bytes) -> TraceReader:
         mend = f"formats that are read: {', '.join(READERS)}"
         raise InputError(Problem(f"looks like {label}, which is not read", mend, file=str(path)))
     what = "is of no known format"
-    raise InputError(Problem(what, _readable(), file=str(path), line=1, path=excerpt(lines[0])))
+    is_json = lines[0].lstrip()[:1] in (b"{", b"[")
+    begins = b" ".join(b" ".join(lines).split()) if is_json else lines[0]
+    raise InputError(Problem(what, _readable("{" if is_json else "CSV"), file=str(path), line=1, path=excerpt(begins)))
 
 
-def _readable() -> str:
-    return "formats that are read: " + "; ".join(f"{name}: {r.summary}" for name, r in READERS.items())
+def _readable(mark: str) -> str:
+    """Return the formats whose summary has ``mark``, and what each looks like."""
+    kind = "CSV" if mark == "CSV" else "JSON"
+    named = "; ".join(
+        f"{name}: {r.summary}" for name, r in READERS.items() if mark in r.summary or "JSONL" in r.summary
+    )
+    return f"formats that are read ({kind}): {named}"
