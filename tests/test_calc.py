@@ -310,6 +310,18 @@ def test_docs_page_shows_every_calculator() -> None:
     assert set(commands) == set(EVERY)
 
 
+@pytest.mark.parametrize("verb", [("step", "--batch", "1", "--context", "1Ki"), ("break-even", "--span", "1Ki")])
+def test_machine_too_small_for_the_weights_is_warned_of(verb: tuple[str, ...]) -> None:
+    args = ("--model", "deepseek-v3", "--hardware", "h100-sxm5-80gb")
+    small, large = answer(*verb, *args), answer(*verb, *args, "--tp", "16")
+    assert "deepseek-v3 doesn't fit on 1 x h100-sxm5-80gb: 6" in small["warnings"][0] and not large["warnings"]
+
+
+def test_break_even_writes_large_rates_without_exponents() -> None:
+    args = ("--model", "deepseek-v3", "--hardware", "p5.48xlarge", "--tp", "8", "--span", "1Ki")
+    assert "10,080 TFLOP/s" in shown("break-even", *args)
+
+
 def test_help_names_every_calculator() -> None:
     assert all(f"  {verb} " in simkv("--help").stdout for verb in EVERY)
 

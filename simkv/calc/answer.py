@@ -122,7 +122,7 @@ _SHOW: dict[Kind, Callable[[float], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "number": _number,
     "fraction": lambda value: f"{100 * value:.4g} %",
-    "flops": lambda value: f"{value / 1e12:.4g} TFLOP/s",
+    "flops": lambda value: f"{_number(value / 1e12)} TFLOP/s",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simkv.calc.answer import Answer, Line, shown
-from simkv.calc.machine import ssd_read_bytes_per_s, too_long
+from simkv.calc.machine import ssd_read_bytes_per_s, too_long, unfit
 from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, kv_dtype_or_default, vector_bytes
@@ -119,7 +119,10 @@ def of_span(machine: Machine, span_tokens: int, objective: str = "latency", link
     return Answer(
         _TITLES[objective], _FORMULAS[objective], _inputs(machine, span_tokens, objective, price), steps, result,
         {"objective": objective, "span_tokens": span_tokens, "ways": ways},
-        warnings=too_long(machine.model, span_tokens),
+        warnings=[
+            *too_long(machine.model, span_tokens),
+            *unfit(machine.model, machine.gpu, machine.tensor_parallel, machine.weight_dtype),
+        ],
     )  # fmt: skip
 
 

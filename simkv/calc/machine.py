@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from simkv.catalog import load_hardware, load_machine
+from simkv.formulas.weights import weight_bytes_per_rank
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
+from simkv.units import short
 
 _OF_THE_HOST = ("h2d_bytes_per_s", "d2h_bytes_per_s", "duplex_bytes_per_s", "ssd_read_bytes_per_s")
 
@@ -41,3 +43,13 @@ def too_long(model: ModelShape, tokens: int) -> list[str]:
     if tokens <= longest:
         return []
     return [f"{tokens:,} tokens are more than {model.name}'s longest, {longest:,}"]
+
+
+def unfit(model: ModelShape, gpu: Gpu, tensor_parallel: int, weight_dtype: str) -> list[str]:
+    """Return a warning where the weights alone are more than the memory of the GPUs: times are then of no machine."""
+    weights, usable = weight_bytes_per_rank(model, tensor_parallel, weight_dtype), gpu.usable_bytes
+    if weights <= usable:
+        return []
+    gpus = f"{tensor_parallel} x {gpu.name}"
+    size, room = short(weights, "size"), short(usable, "size")
+    return [f"{model.name} doesn't fit on {gpus}: {size} of weights a GPU, and there is {room}; see --tp"]

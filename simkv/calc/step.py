@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simkv.calc.answer import Answer, Line
+from simkv.calc.machine import too_long, unfit
 from simkv.formulas.kv_size import kv_dtype_or_default
 from simkv.formulas.step import Mode, Roofline, RooflineStep, step_cost
 from simkv.formulas.weights import native_weight_dtype
@@ -57,7 +58,8 @@ def step(
         result.append(Line("t_prefill_s", prefill_s, "T of the prefill", "time"))
         result.append(Line("prefill_tokens_per_s", prefill / prefill_s, "tokens/s", "number", "of the prefill"))
         more["prefill_terms_s"] = {name: seconds for name, seconds, _ in terms}
-    return Answer("Time of a step", FORMULA, inputs, steps, result, more)
+    warnings = [*too_long(model, max(context, prefill or 0)), *unfit(model, gpu, tensor_parallel, weight_dtype)]
+    return Answer("Time of a step", FORMULA, inputs, steps, result, more, warnings=warnings)
 
 
 Terms = list[tuple[str, float, str]]

@@ -190,7 +190,7 @@ class _Shape:
         pool = sum(size for name, size, _ in lines if name != "vram")
         pages, page = layout.pages(pool), layout.page_bytes
         unit = "blocks" if len(layout.groups) == 1 else "pages"
-        lines.append(("kv_cache", pool, f"what is left: {pages} {unit} of {page} B"))
+        lines.append(("kv_cache", pool, f"what is left: {pages:,} {unit} of {page:,} B"))
         if len(layout.groups) > 1:
             lines.append(("kv_pages", pages * page, layout.describe()))
         return MemoryBudget(tuple(lines), pages * page * self.ranks, pages * page, pages, page * self.ranks, layout)
