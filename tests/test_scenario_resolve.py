@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -54,6 +55,14 @@ def test_explain_names_where_each_value_came_from() -> None:
     assert rows["link.latency"] == ("3.5us", "default")
     assert rows["engine.num_gpu_blocks"][1] == "computed from the memory budget"
     assert rows["replicas.count"] == ("1", "default")
+
+
+def test_explain_names_the_config_json_where_the_model_is_one(tmp_path: Path) -> None:
+    sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4}
+    more = {"model_type": "llama", "vocab_size": 99, "intermediate_size": 128, "max_position_embeddings": 8192}
+    (tmp_path / "llama-3.1-8b.json").write_text(json.dumps(sizes | more))
+    rows = origins(resolve_text(BASE, assignments=[f"model={tmp_path / 'llama-3.1-8b.json'}"]))
+    assert rows["engine.max_model_len"] == ("8192", "model's config.json")
 
 
 def test_set_over_a_section_is_the_origin_of_all_in_it() -> None:

@@ -139,7 +139,7 @@ class _Filler:
             return
         engine = self.scenario.engine
         if engine.weight_dtype == "auto":
-            self._fill("engine.weight_dtype", native_weight_dtype(self._model, "auto"), "catalogue")
+            self._fill("engine.weight_dtype", native_weight_dtype(self._model, "auto"), self._of_model())
         if engine.kv_dtype == "auto":
             self._fill("engine.kv_dtype", "bf16", "computed: 16-bit whatever the weights")
         if engine.kv_cache_tokens is not None:
@@ -161,7 +161,7 @@ class _Filler:
         self.budget = self._estimate(longest)
         self._fill("engine.num_gpu_blocks", self.budget.num_gpu_blocks, "computed from the memory budget")
         if self.scenario.engine.max_model_len is None:
-            self._fill("engine.max_model_len", longest, "catalogue")
+            self._fill("engine.max_model_len", longest, self._of_model())
 
     def _logged_pool(self, blocks: int) -> None:
         """Take the engine's own figure, and keep the estimate beside it where there is one."""
@@ -183,6 +183,10 @@ class _Filler:
     def _layout(self) -> PageLayout:
         assert self._model is not None
         return paging.layout_of(self.scenario, self._model)
+
+    def _of_model(self) -> str:
+        """Return where the model's own figures are from."""
+        return "model's config.json" if self._model and os.path.exists(self._model.source) else "catalogue"
 
     def _longest(self) -> int:
         assert self._model is not None
