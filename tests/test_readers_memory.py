@@ -15,6 +15,7 @@ GIGABYTE = 1_000_000_000
 MOST_MIB = 100
 ROWS_A_PIECE = 500
 GAP_S = 0.25
+OWN_BLOCKS = 10**15
 
 READ = """
 import sys
@@ -34,11 +35,11 @@ print(source.reader.name, rows, tokens, source.report.dropped, int(peak_kib) >> 
 
 
 def mooncake_rows(start: int) -> Iterator[tuple[str, int]]:
-    """Rows of 1 to 4 KB: a shared head of blocks, then blocks of the row's own; and the tokens of each."""
+    """Rows of 1 to 8 KB: a shared head of blocks, then blocks of the row's own; and the tokens of each."""
     draw = random.Random(start)
     for k in range(start, start + ROWS_A_PIECE):
         shared, own = draw.randrange(1, 200), draw.randrange(80, 400)
-        ids = [*range(shared), *range(1000 + 500 * k, 1000 + 500 * k + own)]
+        ids = [*range(shared), *range(OWN_BLOCKS + 500 * k, OWN_BLOCKS + 500 * k + own)]
         prompt, output = 512 * len(ids) - draw.randrange(512), draw.randrange(1, 2000)
         time_ms = int(1000 * GAP_S * k) - draw.choice((0, 0, 0, 20_000 if k > 100 else 0))
         yield (
