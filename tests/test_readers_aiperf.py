@@ -146,6 +146,7 @@ def test_clock_times_count_from_the_first(write: Write) -> None:
     source = open_trace(write(turn("a", 10, timestamp=at + 500), turn("b", 10, timestamp=at)))
     assert serve(source, tens).starts() == [(0, 0.5), (1, 0.0)]
     assert list(source.report.notes) == ["wall_clock"]
+    assert source.report.notes["wall_clock"].place == "at 1779163000 s"
 
 
 def test_rows_without_times_come_at_once(write: Write) -> None:

@@ -68,7 +68,9 @@ class LogReader:
     """Reads CSV and JSON Lines by the columns that it is told."""
 
     name = "log"
-    summary = f"CSV or JSONL with {','.join(REQUIRED)}[,{','.join(OPTIONAL)}], or as workload.columns names them"
+    summary = (
+        f"CSV or JSONL with {','.join(REQUIRED)}[,{','.join(OPTIONAL)}], or as workload.columns (--columns) names them"
+    )
 
     def __init__(self, columns: Mapping[str, str] | None = None, arrival_unit: str | None = None) -> None:
         """``columns`` maps roles to columns (default: their own names); unit None: s, or what a date says.

@@ -78,5 +78,6 @@ def origin(first_s: float, report: ReadReport) -> float:
         return first_s
     if first_s <= WALL_CLOCK_S:
         return 0.0
-    report.note("wall_clock", "times are those of a clock: counted from the first arrival", report.line)
+    what = "times are those of a clock: counted from the first arrival"  # rows after it have been read by now
+    report.note("wall_clock", what, report.line, place=f"at {first_s:.0f} s")
     return first_s
