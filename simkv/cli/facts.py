@@ -7,6 +7,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from simkv import catalog, units
+from simkv.cli.listing import DECIMAL, terabytes
 from simkv.formulas.kv_size import kv_bytes_per_token
 from simkv.hardware import Figure, Gpu
 from simkv.instances import Component, Drive, Instance
@@ -114,8 +115,6 @@ def _flat(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
 
 
 _WIDEST = 40
-_DECIMAL = ("capacity_bytes", "drive_bytes", "ssd_bytes", "endurance_bytes")
-"""What drive makers count in 10^12."""
 _UNITS: Mapping[str, Callable[[float], str]] = {
     "B": lambda v: units.short(v, "size"),
     "B/s": lambda v: units.short(v, "rate"),
@@ -132,8 +131,8 @@ def _shown(name: str, value: Any, unit: str) -> str:
         return " | ".join(" ".join(str(gpu) for gpu in group) for group in value)
     if isinstance(value, bool | str):
         return str(value).lower() if isinstance(value, bool) else value
-    if name.endswith(_DECIMAL):
-        return f"{value / 1e12:,.5g} TB"
+    if name.endswith(DECIMAL):
+        return terabytes(value)
     if unit in _UNITS:
         return _UNITS[unit](value)
     number = f"{value:,}" if isinstance(value, int) or float(value).is_integer() else f"{value:g}"

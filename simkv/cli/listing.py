@@ -123,8 +123,17 @@ def cell(key: str, value: Any) -> str:
     return shower(value) if shower is not None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+DECIMAL = ("capacity_bytes", "drive_bytes", "ssd_bytes", "endurance_bytes")
+"""What drive makers count in 10^12."""
+
+
+def terabytes(value: float) -> str:
+    """Return bytes as drive makers count them."""
+    return f"{value / 1e12:,.5g} TB"
+
+
 _SHOWN: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("capacity_bytes", "ssd_bytes", "endurance_bytes"), lambda v: f"{v / 1e12:,.5g} TB"),
+    **dict.fromkeys(DECIMAL, terabytes),
     "_bytes": lambda v: units.short(v, "size"),
     "kv_bytes_per_token": lambda v: units.short(v, "size"),
     "bytes_per_s": lambda v: units.short(v, "rate"),
