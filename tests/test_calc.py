@@ -405,3 +405,11 @@ def test_break_even_instance_brings_its_hosts_links_and_drives() -> None:
     ssd, link = instance.figure("ssd_read_bytes_per_s").value, ways[0]["bytes_per_s"]
     assert ways[1]["bytes_per_s"] == pytest.approx(1 / (1 / ssd + 1 / link))
     assert of_span(Machine(model, card), 10_240).to_json()["ways"][0]["bytes_per_s"] > link
+
+
+def test_concurrency_none_fits_is_infeasible_and_says_what_would() -> None:
+    asked = ("--model", "llama-3.1-70b", "--hardware", "h100-sxm5-80gb", "--tokens", "128Ki")
+    done = simkv("concurrency", *asked, "--tp", "2")
+    assert done.exit_code == 3 and "one sequence of 131072 tokens" in done.stderr
+    assert "tensor_parallel 4" in done.stderr
+    assert answer("concurrency", *asked, "--tp", "4")["c_max"] >= 1

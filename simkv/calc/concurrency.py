@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from simkv.calc.answer import Answer, Line
 from simkv.calc.machine import too_long
 from simkv.formulas.concurrency import max_concurrency
@@ -39,13 +41,13 @@ def of_machine(
 ) -> Answer:
     """Return C_max of sequences of ``tokens`` (None: the model's longest) in what the memory budget leaves for KV.
 
-    Raises InfeasibleError for a model that doesn't fit, InputError for a split or a share that makes no sense.
+    Raises InfeasibleError where not even one fits, with what would make it, InputError for a split or a share that makes no sense.
     """
+    length = tokens or model.max_position_embeddings
     budget = kv_budget(
         model, gpu, tensor_parallel, utilization, weight_dtype, kv_dtype, block_tokens, max_num_seqs,
-        max_num_batched_tokens,
+        max_num_batched_tokens, max_model_len=ceil(residency * length),
     )  # fmt: skip
-    length = tokens or model.max_position_embeddings
     pages = budget.layout.held_pages(length, 1, state_pages(prefix_caching=True))
     sequence_bytes = pages * budget.block_bytes
     free_bytes = (budget.num_gpu_blocks - NULL_BLOCKS) * budget.block_bytes
