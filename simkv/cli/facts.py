@@ -7,7 +7,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from simkv import catalog, units
-from simkv.cli.listing import DECIMAL, terabytes
+from simkv.cli.machines import DECIMAL, terabytes
 from simkv.formulas.kv_size import kv_bytes_per_token
 from simkv.hardware import Figure, Gpu
 from simkv.instances import Component, Drive, Instance

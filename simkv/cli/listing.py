@@ -9,6 +9,7 @@ from typing import Any
 
 from simkv import catalog, units
 from simkv.catalog.storage import KINDS
+from simkv.cli.machines import DECIMAL, terabytes
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token
 from simkv.model import ModelShape
@@ -121,15 +122,6 @@ def cell(key: str, value: Any) -> str:
         return " | ".join(cell("", item) for item in value)
     shower = next((show for end, show in _SHOWN.items() if key.endswith(end)), None)
     return shower(value) if shower is not None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-DECIMAL = ("capacity_bytes", "drive_bytes", "ssd_bytes", "endurance_bytes")
-"""What drive makers count in 10^12."""
-
-
-def terabytes(value: float) -> str:
-    """Return bytes as drive makers count them."""
-    return f"{value / 1e12:,.5g} TB"
 
 
 _SHOWN: dict[str, Callable[[Any], str]] = {

@@ -11,6 +11,14 @@ from simkv.instances import Component, Drive, Instance
 
 Rows = list[dict[str, Any]]
 
+DECIMAL = ("capacity_bytes", "drive_bytes", "ssd_bytes", "endurance_bytes")
+"""What drive makers count in 10^12."""
+
+
+def terabytes(value: float) -> str:
+    """Return bytes as drive makers count them."""
+    return f"{value / 1e12:,.5g} TB"
+
 
 def hardware_rows() -> Rows:
     """Return one row an accelerator."""
