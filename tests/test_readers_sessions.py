@@ -661,6 +661,6 @@ def test_shipped_scenario_runs_the_public_sessions(public: Path) -> None:
     assert counts["arrived"] == 1_006
     assert counts["finished"] + counts["rejected"] == 1_006
     (rejected,) = (w["message"] for w in summary["warnings"] if w["code"] == "rejected")
-    assert f"{counts['rejected']} of 1006 requests" in rejected
+    assert f"{counts['rejected']} of 1,006 requests" in rejected
     assert summary["verdict"]["offload_helps"]
     assert 0.9 < summary["hit_rate"]["ceiling"] < 0.94
