@@ -41,7 +41,8 @@ def of_machine(
 ) -> Answer:
     """Return C_max of sequences of ``tokens`` (None: the model's longest) in what the memory budget leaves for KV.
 
-    Raises InfeasibleError where not even one fits, with what would make it, InputError for a split or a share that makes no sense.
+    Raises InfeasibleError where not even one fits, with what would make it, InputError for a split or a share that
+    makes no sense.
     """
     length = tokens or model.max_position_embeddings
     budget = kv_budget(
