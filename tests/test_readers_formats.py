@@ -294,6 +294,8 @@ def test_files_that_are_missing_name_the_nearest(tmp_path: Path) -> None:
     assert f"its folder is missing; there is {tmp_path}" in complaint(tmp_path / "no" / "where" / "a.jsonl")
     assert "is a folder, not a trace file; there is conversation_trace.jsonl" in complaint(tmp_path)
     assert "is not a regular file" in complaint(Path("/dev/null"))
+    (tmp_path / "link").symlink_to(tmp_path / "link")
+    assert "is a link that leads nowhere" in complaint(tmp_path / "link")
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
@@ -356,6 +358,13 @@ def test_time_scale_multiplies_the_times(write: Write) -> None:
     path = write(own(1.0), own(3.0))
     assert [r.arrival_s for r in read(path, time_scale=2)] == [2.0, 6.0]
     assert [r.arrival_s for r in read(path, time_scale=0.5)] == [0.5, 1.5]
+
+
+def test_time_after_any_run_is_refused(write: Write) -> None:
+    path = write(own(0.0), own(2e5))
+    assert read(path, time_scale=5e4)[1].arrival_s == 1e10
+    assert complaint(path, time_scale=1e5).startswith(f"{path}: request 2 would arrive after 2e+10 s; ")
+    assert len(read(path, time_scale=1e5, duration_s=1e9)) == 1
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("inf"), float("nan")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from simkv.run import run_scenario
 from simkv.scenario.build import workload_source
 from simkv.scenario.resolve import resolve, resolve_text
 from simkv.workload.inspect import inspect_requests
-from simkv.workload.readers import ReadReport, SessionsSource, open_trace
+from simkv.workload.readers import ReadReport, SessionsSource, files, open_trace
 from simkv.workload.readers.agent_sessions import MOST_NESTED, AgentSessionsReader
 from simkv.workload.readers.plan import SessionPlan
 from simkv.workload.request import PRIVATE_STREAM_BASE as P
@@ -83,6 +84,39 @@ def notes(path: Path) -> dict[str, int]:
     report = ReadReport()
     list(AgentSessionsReader().read(path, report))
     return {note.code: note.count for note in report.notes.values()}
+
+
+# ---- what no run can hold -----------------------------------------------------------------------
+
+
+def test_session_whose_turn_waits_longer_than_any_run_is_refused(write: Write) -> None:
+    path = write(session(asked(0.0), asked(2e5)))
+    assert len(list(open_trace(path).arrivals())) == 1
+    with pytest.raises(InputError, match=r"trace_0.json: a turn of session 0 would arrive after 1\.9999e\+10 s"):
+        list(open_trace(path, time_scale=1e5).arrivals())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_session_larger_than_the_most_is_refused_before_it_fills_the_memory(
+    write: Write, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    path = write(session(asked(0.0)))
+    text = path.read_bytes() + b" " * (8 << 20)
+    path.write_bytes(gzip.compress(text) if packed else text)
+    assert len(plans(path)) == 1
+    monkeypatch.setattr(files, "MAX_WHOLE_BYTES", 1 << 18)
+    tracemalloc.start()
+    assert "is larger than 262,144 bytes; split it into files of one session each" in complaint(path)
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+def test_session_takes_no_more_memory_than_its_file(write: Write) -> None:
+    path = write(session(asked(0.0)))
+    tracemalloc.start()
+    files.whole(path)
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
 
 
 # ---- what a turn waits for ----------------------------------------------------------------------

@@ -7,6 +7,9 @@ from math import isfinite
 MAX_TOKENS = 2**31 - 1
 MAX_TIME = 1e20
 """In the file's own unit; above it is no time that anybody meant."""
+LATEST_S = 1e10
+"""In seconds: 317 years, where the smallest difference of two times is 2 us. As a clock's time, in the year 2286."""
+CHECK_TIMES = f"no run lasts longer than {LATEST_S:g} s: check the unit of its times, or workload.time_scale"
 
 Fault = tuple[str, str]
 """What is wrong, and the mend; two empty strings where nothing is."""

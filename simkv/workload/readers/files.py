@@ -14,7 +14,8 @@ from typing import BinaryIO, cast
 from simkv.errors import InputError, Problem
 
 MAX_LINE_BYTES = 1 << 20
-MAX_WHOLE_BYTES = 1 << 30
+MAX_WHOLE_BYTES = 1 << 27
+_PIECE_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
 BOM = b"\xef\xbb\xbf"
 
@@ -83,16 +84,17 @@ def inside(folder: Path) -> list[Path]:
 def whole(path: Path) -> bytes:
     """Return all of the text in ``path``, without a byte order mark; of formats that aren't lines.
 
-    Raises InputError as :func:`head` does, and for a text of over 1 GiB.
+    Raises InputError as :func:`head` does, and for a text of over 128 MiB.
     """
     head(path)
     try:
         with _open(path) as file:
-            text = file.read(MAX_WHOLE_BYTES + 1)
+            text = _read(file, MAX_WHOLE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(Problem(f"can't be read: {error}", "get a whole copy of the file", file=str(path))) from error
     if len(text) > MAX_WHOLE_BYTES:
-        raise InputError(Problem("is larger than 1 GiB", "split it into files of one session each", file=str(path)))
+        what, mend = f"is larger than {MAX_WHOLE_BYTES:,} bytes", "split it into files of one session each"
+        raise InputError(Problem(what, mend, file=str(path)))
     return text.removeprefix(BOM)
 
 
@@ -109,6 +111,14 @@ def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
+def _read(file: BinaryIO, most: int) -> bytes:
+    """Return ``most`` bytes, or all where there are fewer; takes no more memory than these."""
+    text = bytearray()
+    while len(text) < most and (piece := file.read(min(_PIECE_BYTES, most - len(text)))):
+        text += piece
+    return bytes(text)
+
+
 def _check_is_file(path: Path) -> None:
     if path.is_file():
         return
@@ -117,6 +127,8 @@ def _check_is_file(path: Path) -> None:
         raise InputError(Problem("is a folder, not a trace file", named(names), file=str(path)))
     if path.exists():
         raise InputError(Problem("is not a regular file", file=str(path)))
+    if path.is_symlink():
+        raise InputError(Problem("is a link that leads nowhere", "mend the link", file=str(path)))
     folder = path.parent
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent

@@ -17,6 +17,7 @@ from simkv.errors import InputError, Problem
 from simkv.workload.readers.civil import MEND, CivilClock, looks_civil
 from simkv.workload.readers.content import NO_HEAD, Contents, is_served
 from simkv.workload.readers.csvrows import Table, header
+from simkv.workload.readers.faults import LATEST_S
 from simkv.workload.readers.files import head
 from simkv.workload.readers.jsonl import first_objects
 from simkv.workload.readers.jsontable import JsonTable
@@ -31,8 +32,6 @@ UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "datetime": 0.0}
 """Units of an arrival in a second."""
 
 MOST_CLASSES = 1000
-LATEST_S = 1e10
-"""In the year 2286: an arrival in seconds beyond it is in another unit."""
 
 
 class LogTable(Protocol):

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simkv.workload.readers.base import SessionReader
+from simkv.workload.readers.faults import LATEST_S
 from simkv.workload.readers.plan import RunningSession, SessionPlan
 from simkv.workload.readers.report import ReadReport
+from simkv.workload.readers.source import too_late
 from simkv.workload.request import Request
 
 if TYPE_CHECKING:
@@ -112,6 +114,9 @@ class SessionsSource:
         return takewhile(lambda start: start[0] < self._until_s, starts)
 
     def _begin(self, plan: SessionPlan, start_s: float) -> Iterator[Request]:
+        longest_s = max(max(turn.pause_s, turn.not_before_s) for turn in plan.turns) * self._time_scale
+        if start_s + longest_s > LATEST_S:
+            raise too_late(self.path, f"a turn of session {plan.number}", start_s + longest_s)
         session = self._live[plan.number] = RunningSession(plan, start_s, self._time_scale)
         if plan.shares:
             self._sharing.add(plan.number)

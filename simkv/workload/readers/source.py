@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from simkv.errors import InputError, Problem
 from simkv.workload.readers.base import ClassReader, TraceReader
 from simkv.workload.readers.extent import expected_lines
+from simkv.workload.readers.faults import CHECK_TIMES, LATEST_S
 from simkv.workload.readers.order import in_order
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
@@ -58,6 +60,8 @@ class TraceSource:
             request.arrival_s = (request.arrival_s - origin_s) * scale
             if request.arrival_s >= self._until_s:
                 return
+            if request.arrival_s > LATEST_S:
+                raise too_late(self.path, f"request {request.id + 1:,}", request.arrival_s)
             yield request
 
     def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
@@ -70,6 +74,11 @@ class TraceSource:
 
     def _rows(self, report: ReadReport) -> Iterator[Request]:
         return islice(self.reader.read(self.path, report), self._limit)
+
+
+def too_late(path: Path, what: str, time_s: float) -> InputError:
+    """Return the error that ``what`` in a trace comes ``time_s`` after the start of the run."""
+    return InputError(Problem(f"{what} would arrive after {time_s:g} s", CHECK_TIMES, file=str(path)))
 
 
 def origin(first_s: float, report: ReadReport) -> float:
