@@ -353,11 +353,32 @@ def test_convert_into_no_place_says_so(write: Callable[..., Path], tmp_path: Pat
     assert "its folder doesn't exist" in result.stderr or "is a folder" in result.stderr
 
 
-@pytest.mark.parametrize("scale", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("scale", ["0", "-1", "nan", "inf", "1e300"])
 def test_convert_with_a_senseless_scale_is_refused(write: Callable[..., Path], tmp_path: Path, scale: str) -> None:
     result = simkv("trace", "convert", write(HEADER, GOOD), "--out", tmp_path / "o", "--time-scale", scale)
     assert result.exit_code == 2
     assert "--time-scale" in result.stderr
+
+
+def test_convert_scale_that_makes_times_beyond_any_run_is_refused_whatever_the_time(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    last = '{"arrival_s":0,"prompt_tokens":10,"output_tokens":2,"session":0,"turn":1,"after":[0],"pause_s":30}'
+    path = write(HEADER.replace("}", ',"sessions":true}'), last.replace(',"turn":1,"after":[0]', ',"turn":0'), last)
+    for scale, makes in (("1e9", "makes pause_s = 3e+10, beyond the 1e+10 s"), ("1e3", "")):
+        result = simkv("trace", "convert", path, "--out", tmp_path / "o", "--time-scale", scale)
+        assert result.exit_code == (2 if makes else 0)
+        assert makes in result.stderr
+        assert (tmp_path / "o").exists() is not bool(makes)
+    assert simkv("trace", "inspect", tmp_path / "o").exit_code == 0
+
+
+@pytest.mark.parametrize("verb", ["inspect", "convert", "fit"])
+def test_trace_limit_beyond_any_file_is_refused(write: Callable[..., Path], tmp_path: Path, verb: str) -> None:
+    more = () if verb == "inspect" else ("--out", tmp_path / "o")
+    result = simkv("trace", verb, write(HEADER, GOOD), "--limit", "99999999999999999999", *more)
+    assert result.exit_code == 2
+    assert "--limit" in result.stderr
 
 
 # ---- wrong files ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from simkv.errors import InputError
 from simkv.workload.clients import build_clients
 from simkv.workload.clients.folder import client_files
 from simkv.workload.clients.source import window_times
-from simkv.workload.clients.windows import Window, read_windows
+from simkv.workload.clients.windows import LEAST_SHAPE, Gaps, Window, read_windows
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 
 ROOT = Path(__file__).parents[1]
@@ -201,7 +201,9 @@ GOOD_ROW = "0,1,1,Gamma,1,1"
         ("600,-1,1,Gamma,1,1", "rate = -1: must be a finite number"),
         ("600,nan,1,Gamma,1,1", "rate = nan: must be a finite number"),
         ("600,1,1,Pareto,1,1", "kind = Pareto: is not known; valid: Gamma, Weibull"),
-        ("600,1,1,Gamma,0,1", "shape = 0: must be above 0"),
+        ("600,1,1,Gamma,0,1", "shape = 0: must be at least 0.01"),
+        ("600,1,1,Weibull,1e-5,1", "shape = 1e-5: must be at least 0.01"),
+        ("1e18,1,1,Gamma,1,1", "start_s = 1e18: is after 1e+10 s"),
         ("0,1,1,Gamma,1,1", "start_s = 0: is not after the row above"),
     ],
 )
@@ -212,6 +214,16 @@ def test_clients_windows_refuse_a_bad_row_with_its_line(tmp_path: Path, row: str
         read_windows(path)
     assert f"{path}:2: " in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("gaps", ["Gamma", "Weibull", ""])
+@pytest.mark.parametrize("shape", [LEAST_SHAPE, 1e10])
+def test_clients_window_times_of_any_shape_stay_in_their_window_in_order(gaps: Gaps, shape: float) -> None:
+    for seed in range(20):
+        times = window_times(Window(600.0, 1200.0, 1.0, gaps, shape), 1.0, np.random.default_rng(seed))
+        assert len(times) == 600
+        assert 600 <= times[0] <= times[-1] <= 1200
+        assert (np.diff(times) >= 0).all()
 
 
 @pytest.mark.parametrize(

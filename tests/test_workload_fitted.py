@@ -197,6 +197,20 @@ def test_fitted_arrivals_step_over_rounds_in_which_nothing_comes() -> None:
     assert np.diff(times).std() == pytest.approx(7200, rel=0.1)
 
 
+@pytest.mark.parametrize("cv", [0.0, 1.0, 1000.0])
+@pytest.mark.parametrize("window_s", [2e-6, 1.0, 1e10])
+@pytest.mark.parametrize("rate_per_s", [1e-9, 1e12])
+def test_fitted_arrivals_of_extreme_windows_come_in_order_and_without_end(
+    cv: float, window_s: float, rate_per_s: float
+) -> None:
+    """Late times are further apart than the shortest windows, and a gap can be a million of the mean."""
+    arrivals = FittedArrivals(window_s, [rate_per_s, 0.0, rate_per_s], [cv] * 3, [0.5, *[0.0] * 98, 0.5])
+    times = times_of(arrivals, 2000)
+    assert len(times) == 2000
+    assert np.isfinite(times).all()
+    assert (np.diff(times) >= 0).all()
+
+
 def test_fitted_arrivals_come_in_batches_of_the_right_sizes() -> None:
     times = times_of(FittedArrivals(100.0, [6.0], [1.0], [0.5, 0.0, 0.5]), 30_000)
     sizes = np.unique(times, return_counts=True)[1][:-1]
@@ -251,6 +265,12 @@ def test_fit_of_requests_that_come_at_once_is_refused() -> None:
         fitted([replace_time(r, 0.0) for r in chats(5)])
 
 
+def test_fit_of_requests_in_another_unit_than_seconds_is_refused() -> None:
+    requests = [replace_time(r, r.id * 1e12) for r in chats(5)]
+    with pytest.raises(InputError, match=r"^log.csv: ts: lasts 4e\+12 s; no run lasts longer than 1e\+10 s"):
+        fit(requests, ReadReport("log", "ts"), file="log.csv")
+
+
 def replace_time(request: Request, arrival_s: float) -> Request:
     request.arrival_s = arrival_s
     return request
@@ -287,6 +307,7 @@ def saved(tmp_path: Path) -> Callable[..., Path]:
     ("part", "key", "value", "said"),
     [
         ("arrivals", "window_s", 0, "arrivals.window_s: is no finite number above 1e-06"),
+        ("arrivals", "window_s", 1e11, "arrivals.window_s: is above 1e+10"),
         ("arrivals", "rate_per_s", [], "is no list of 1 to"),
         ("arrivals", "rate_per_s", [0.0], "nothing would ever arrive"),
         ("arrivals", "rate_per_s", [-1.0], "arrivals.rate_per_s[0]"),
@@ -335,6 +356,11 @@ def test_fitted_needs_a_bound(saved: Callable[..., Path]) -> None:
     assert build_fitted({"path": str(saved())}, 0, 30.0).expected_requests() == 30
     assert build_fitted({"path": str(saved()), "requests": 7}, 0, 30.0).expected_requests() == 7
     assert requests[-1].arrival_s < 30
+
+
+def test_fitted_rate_scale_that_leaves_nothing_is_refused(saved: Callable[..., Path]) -> None:
+    with pytest.raises(InputError, match=r"workload.rate_scale = 1e-300: leaves 1e-300 requests a second"):
+        build_fitted({"path": str(saved()), "requests": 5, "rate_scale": 1e-300}, 0)
 
 
 # ---- public traces ----------------------------------------------------------------------------

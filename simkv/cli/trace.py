@@ -25,7 +25,9 @@ ColumnsOption = Annotated[
 UnitOption = Annotated[
     str | None, typer.Option("--arrival-unit", metavar="UNIT", help="Its arrivals: s, ms, us, ns or datetime.")
 ]
-LimitOption = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N requests.")]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=1, max=1_000_000_000, help="Only the first N requests.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -139,7 +141,7 @@ def fit(
     with writer.new_file(out, force=force) as target:
         with tracefile.told(source, report) as tick:
             requests = islice(source.reader.read(file, report), limit)
-            model = fitted.fit(trace.watch(requests), report, rows=rows, seed=seed, tick=tick)
+            model = fitted.fit(trace.watch(requests), report, rows=rows, seed=seed, tick=tick, file=str(file))
         fitted.save(model, target)
     comparison = compare(model, trace, seed)
     if as_json:

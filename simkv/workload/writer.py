@@ -14,6 +14,7 @@ import orjson
 
 from simkv.errors import InputError, Problem
 from simkv.workload.readers.base import ClassReader, SessionReader
+from simkv.workload.readers.faults import LATEST_S, MAX_TIME
 from simkv.workload.readers.order import WINDOW_S
 from simkv.workload.readers.own import MARK, PRIVATE, VERSION
 from simkv.workload.readers.plan import SessionPlan
@@ -35,7 +36,7 @@ def header(report: ReadReport, classes: bool = False, sessions: bool = False, ti
     """
     window_s = report.window_s
     if time_scale > 1:
-        window_s = (WINDOW_S if window_s is None else window_s) * time_scale
+        window_s = min(MAX_TIME, (WINDOW_S if window_s is None else window_s) * time_scale)
     line: Line = {MARK: VERSION, "source_format": report.format}
     if report.block_tokens is not None:
         line["block_tokens"] = report.block_tokens
@@ -158,9 +159,17 @@ def write(
         if time_scale != 1:
             line["arrival_s"] = (request.arrival_s - origin_s) * time_scale
             line |= {key: line[key] * time_scale for key in _SCALED if key in line}
+            _check_times(line, time_scale)
         file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         count += 1
     return count
+
+
+def _check_times(line: Line, time_scale: float) -> None:
+    for key in ("arrival_s", *_SCALED):
+        if abs(line.get(key, 0.0)) > LATEST_S:
+            what = f"makes {key} = {line[key]:g}, beyond the {LATEST_S:g} s that a run can last"
+            raise InputError(Problem(what, "give a smaller one", path="--time-scale", value=f"{time_scale:g}"))
 
 
 @contextmanager

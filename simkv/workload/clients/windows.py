@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Literal, cast
 
 from simkv.errors import InputError, Problem
+from simkv.workload.readers.faults import LATEST_S
 from simkv.workload.readers.files import excerpt, head, lines
 
 Gaps = Literal["Gamma", "Weibull", ""]
 
 USUAL_S = 600.0
 """Length of the last window, where there is no other."""
+LEAST_SHAPE = 0.01
+"""Below it a gap is longer than all others together, and too long for a number."""
 _COLUMNS = ("start_s", "rate", "cv", "kind", "shape", "scale_s")
 _KINDS = ("Gamma", "Weibull", "")
 
@@ -61,8 +64,10 @@ def _row(cells: list[str], path: Path, line: int) -> tuple[float, float, Gaps, f
     start_s, rate, _, shape, _ = (_number(cells[k], path, line, _COLUMNS[k]) for k in (0, 1, 2, 4, 5))
     if cells[3] not in _KINDS:
         raise _bad(path, line, "kind", cells[3], "is not known", "valid: Gamma, Weibull, or nothing")
-    if rate > 0 and cells[3] and shape <= 0:
-        raise _bad(path, line, "shape", cells[4], "must be above 0", "the shape of the gaps")
+    if start_s > LATEST_S:
+        raise _bad(path, line, "start_s", cells[0], f"is after {LATEST_S:g} s", "write seconds")
+    if rate > 0 and cells[3] and shape < LEAST_SHAPE:
+        raise _bad(path, line, "shape", cells[4], f"must be at least {LEAST_SHAPE:g}", "the shape of the gaps")
     return start_s, rate, cast(Gaps, cells[3]), shape
 
 

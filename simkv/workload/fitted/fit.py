@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from simkv.errors import InputError, Problem
 from simkv.workload.fitted.model import MAX_CV, FittedArrivals, FittedModel, FittedRequests, Origin
 from simkv.workload.fitted.reuse import ReuseDistances
+from simkv.workload.readers.faults import CHECK_TIMES, LATEST_S
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
 from simkv.workload.streams import Streams
@@ -36,11 +37,12 @@ def fit(
     rows: int = ROWS,
     seed: int = 0,
     tick: Tick = silent,
+    file: str = "",
 ) -> FittedModel:
     """Return the fit of ``requests``, which come in file order and fill ``report``.
 
     Of more than ``rows`` requests a uniform sample is held, the same for the same ``seed``. Raises
-    InputError where all arrive at once, or nearly so.
+    InputError, which names ``file``, where all arrive at once, or nearly so, or over longer than a run lasts.
     """
     sample, reuse, every_s = _Sample(rows, seed), ReuseDistances(), array("d")
     for request in ticked(requests, tick):
@@ -49,7 +51,9 @@ def fit(
     times_s, sizes = np.unique(np.array(every_s, dtype=np.float64), return_counts=True)
     if len(times_s) < 2 or times_s[-1] - times_s[0] < LEAST_SPAN_S:
         what = f"{sample.count:,} requests within {LEAST_SPAN_S * 1e3:g} ms have no gaps to fit"
-        raise InputError(Problem(what, "fit a longer trace"))
+        raise InputError(Problem(what, "fit a longer trace", file=file))
+    if times_s[-1] - times_s[0] > LATEST_S:
+        raise InputError(Problem(f"lasts {times_s[-1] - times_s[0]:g} s", CHECK_TIMES, file=file, path=report.time_key))
     origin = Origin(report.format, sample.count, float(times_s[-1] - times_s[0]), report.block_tokens)
     columns = [list(column) for column in zip(*sample.rows, strict=True)]
     return FittedModel(origin, fit_arrivals(times_s, sizes), FittedRequests(*columns))

@@ -10,14 +10,14 @@ how many requests ago they were last (``rank_distance``, 0 where nothing is shar
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
 from simkv.errors import InputError, Problem
-from simkv.workload.readers.faults import MAX_TOKENS
+from simkv.workload.readers.faults import LATEST_S, MAX_TOKENS
 from simkv.workload.readers.jsonfile import parsed
 
 VERSION = 1
@@ -47,6 +47,11 @@ class FittedArrivals:
     rate_per_s: list[float]
     gap_cv: list[float]
     batch_shares: list[float]
+
+    @property
+    def mean_per_s(self) -> float:
+        """Mean rate."""
+        return sum(self.rate_per_s) / len(self.rate_per_s)
 
     @property
     def mean_batch(self) -> float:
@@ -98,13 +103,13 @@ class _Checked:
 
     def model(self) -> FittedModel:
         arrivals = FittedArrivals(
-            window_s=self._number("arrivals.window_s", above=LEAST_WINDOW_S),
+            window_s=self._number("arrivals.window_s", above=LEAST_WINDOW_S, highest=LATEST_S),
             rate_per_s=self._numbers("arrivals.rate_per_s", most=MOST_WINDOWS),
             gap_cv=self._numbers("arrivals.gap_cv", most=MOST_WINDOWS, highest=MAX_CV),
             batch_shares=self._numbers("arrivals.batch_shares", most=MOST_ROWS),
         )
         self._same_length("arrivals.gap_cv", arrivals.gap_cv, "rate_per_s", arrivals.rate_per_s)
-        if sum(arrivals.rate_per_s) < SLOWEST_PER_S * len(arrivals.rate_per_s):
+        if arrivals.mean_per_s < SLOWEST_PER_S:
             raise self._bad("arrivals.rate_per_s", f"is below {SLOWEST_PER_S:g} on average: nothing would ever arrive")
         if sum(arrivals.batch_shares) < 1e-9:
             raise self._bad("arrivals.batch_shares", "sums to zero: nothing would ever arrive")
@@ -143,8 +148,10 @@ class _Checked:
             raise self._bad(path, "is missing")
         return section.get(key, *default)
 
-    def _number(self, path: str, above: float | None = None) -> float:
+    def _number(self, path: str, above: float | None = None, highest: float = inf) -> float:
         value = self._get(path)
+        if _is_number(value) and value > highest:
+            raise self._bad(path, f"is above {highest:g}")
         if not _is_number(value) or value < 0 or (above is not None and value <= above):
             raise self._bad(path, "is no finite number " + ("of at least 0" if above is None else f"above {above:g}"))
         return float(value)

@@ -18,7 +18,7 @@ import numpy as np
 
 from simkv.errors import InputError, Problem
 from simkv.workload.draws import ints, picker
-from simkv.workload.fitted.model import FittedArrivals, FittedModel, load
+from simkv.workload.fitted.model import SLOWEST_PER_S, FittedArrivals, FittedModel, load
 from simkv.workload.fitted.reuse import Passed
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span, Spans
 from simkv.workload.single import Limits
@@ -43,6 +43,9 @@ def build_fitted(spec: Spec, seed: int, duration_s: float | None = None) -> Fitt
     most = None if requests is None else whole(requests, f"{WHERE}.requests", 1)
     scale = number(spec.get("rate_scale", 1.0), f"{WHERE}.rate_scale", 0, above=True)
     model = load(Path(need(spec, "path", WHERE)))
+    if model.arrivals.mean_per_s * scale < SLOWEST_PER_S:
+        what = f"leaves {model.arrivals.mean_per_s * scale:g} requests a second, below {SLOWEST_PER_S:g}"
+        raise InputError(Problem(what, "raise it", path=f"{WHERE}.rate_scale", value=f"{scale:g}"))
     return FittedSource(model, Limits(most, duration_s), scale, Streams(seed))
 
 
@@ -63,9 +66,8 @@ class FittedSource:
 
     def expected_requests(self) -> int:
         """Return about how many requests there are, for a progress bar."""
-        rates = self._model.arrivals.rate_per_s
         duration_s = self._limits.duration_s
-        number = inf if duration_s is None else self._rate_scale * duration_s * sum(rates) / len(rates)
+        number = inf if duration_s is None else self._rate_scale * duration_s * self._model.arrivals.mean_per_s
         return max(1, round(min(number, inf if self._limits.requests is None else self._limits.requests)))
 
     def arrivals(self) -> Iterator[Request]:
@@ -191,19 +193,19 @@ def _batch_times(arrivals: FittedArrivals, scale: float, rng: np.random.Generato
     windows = list(zip(arrivals.rate_per_s, arrivals.gap_cv, strict=True))
     round_s = arrivals.window_s * len(windows)
     expected = sum(arrivals.rate_per_s) * arrivals.window_s * scale
-    round_begins_s = gap = 0.0
+    round_begins_s = gap = now_s = 0.0
     while True:
-        idle_rounds = gap // expected
-        gap -= idle_rounds * expected
+        idle_rounds, gap = divmod(gap, expected)
         round_begins_s += idle_rounds * round_s
         for k, (rate, cv) in enumerate(windows):
-            now_s = round_begins_s + k * arrivals.window_s
-            end_s = now_s + arrivals.window_s
-            while gap <= (end_s - now_s) * rate * scale and rate > 0:
-                now_s += gap / (rate * scale)
+            begins_s = round_begins_s + k * arrivals.window_s
+            whole = left = arrivals.window_s * rate * scale
+            while gap <= left and whole > 0:
+                left -= gap
+                now_s = max(now_s, begins_s + arrivals.window_s * (1 - left / whole))
                 yield now_s
                 gap = _unit_gap(cv, rng)
-            gap -= (end_s - now_s) * rate * scale
+            gap -= left
         round_begins_s += round_s
 
 
