@@ -234,6 +234,8 @@ def test_clients_window_times_of_any_shape_stay_in_their_window_in_order(gaps: G
         ({"input_tokens": "{1: 1}", "output_tokens": "{1, 2}"}, "has no colon"),
         ({"input_tokens": "{1: 1}", "output_tokens": "{x: 1}"}, "is no distribution"),
         ({"input_tokens": "{1: 1}", "output_tokens": "{1.5: 1}"}, "1.5 is no number of tokens"),
+        ({"input_tokens": "{1: 1}", "output_tokens": "{1e400: 1}"}, "1e400 is no number of tokens"),
+        ({"input_tokens": "{1: 1}", "output_tokens": "{nan: 1}"}, "nan is no number of tokens"),
         ({"input_tokens": "{1: 1}", "output_tokens": "{1: -1}"}, "-1 is no probability"),
         ({"input_tokens": "{1: 1}", "output_tokens": "{1: nan}"}, "nan is no probability"),
         ({"input_tokens": "{1: 1}", "output_tokens": "{0: 1}"}, "has no probability of 1 token or more"),

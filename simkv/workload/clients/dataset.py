@@ -135,7 +135,7 @@ def _pair(item: str) -> tuple[int, float]:
     if not colon:
         raise ValueError(f"{excerpt(item.strip(), 20)!r} has no colon")
     value, share = float(key), float(text)
-    if value != int(value) or not 0 <= value <= MAX_TOKENS:
+    if not 0 <= value <= MAX_TOKENS or value != int(value):
         raise ValueError(f"{key.strip()} is no number of tokens")
     if not isfinite(share) or share < 0:
         raise ValueError(f"{text.strip()} is no probability")
