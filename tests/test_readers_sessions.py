@@ -27,6 +27,7 @@ from simkv.workload.request import PRIVATE_STREAM_BASE as P
 from simkv.workload.request import Source
 from simkv.workload.starts import session_starts
 from simkv.workload.streams import Streams
+from simkv.workload.writer import convert
 from tests.serving import Served, serve, tens
 from tests.sim_factory import column, run, run_system
 from tests.sim_factory import system_config as machine
@@ -94,6 +95,21 @@ def test_session_whose_turn_waits_longer_than_any_run_is_refused(write: Write) -
     assert len(list(open_trace(path).arrivals())) == 1
     with pytest.raises(InputError, match=r"trace_0.json: a turn of session 0 would arrive after 1\.9999e\+10 s"):
         list(open_trace(path, time_scale=1e5).arrivals())
+
+
+@pytest.mark.parametrize(("block_tokens", "most"), [(512, 2**53), (10**9, 2**62 // 10**9)])
+def test_session_with_ids_that_no_span_can_hold_is_refused(
+    write: Write, tmp_path: Path, block_tokens: int, most: int
+) -> None:
+    """Whatever is read can also be converted, and read again."""
+    entry = {**asked(0.0), "in": block_tokens, "hash_ids": [most]}
+    said = f"requests[0].hash_ids[0] = {most}: is a hash rather than a block number"
+    assert said in complaint(write(session(entry, block_size=block_tokens)))
+    path = write(session({**entry, "hash_ids": [most - 1]}, block_size=block_tokens))
+    source, out = open_trace(path), tmp_path / "out.jsonl"
+    assert convert(source, ReadReport(), out) == 1
+    (request,) = open_trace(out).arrivals()
+    assert request.spans[0][1:] == ((most - 1) * block_tokens, block_tokens)
 
 
 @pytest.mark.parametrize("packed", [False, True])

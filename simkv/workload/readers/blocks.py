@@ -17,6 +17,8 @@ from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 
 MAX_ID = 2**53
+_MAX_START = 2**62
+"""Of a span, as simkv's own format has it: large blocks have fewer ids."""
 _INT = {int}
 
 
@@ -49,8 +51,9 @@ def block_ids(
         raise fields.missing(row, key, line)
     if type(ids) is not list:
         raise fields.bad(line, key, ids, f"is {kind(ids)}, not a list", "write one number a block of the prompt")
-    if ids and (set(map(type, ids)) != _INT or min(ids) < 0 or max(ids) >= MAX_ID):
-        raise _bad_id(ids, line, key, fields)
+    most = min(MAX_ID, _MAX_START // block_tokens)
+    if ids and (set(map(type, ids)) != _INT or min(ids) < 0 or max(ids) >= most):
+        raise _bad_id(ids, most, line, key, fields)
     if len(ids) not in (-(-prompt_tokens // block_tokens), prompt_tokens // block_tokens):
         raise _wrong_count(ids, line, keys, prompt_tokens, block_tokens, fields)
     return ids
@@ -95,11 +98,11 @@ def hashed_request(
     return Request(i, arrival_s, prompt, output, tuple(spans))
 
 
-def _bad_id(ids: list[Any], line: int, key: str, fields: Fields) -> InputError:
+def _bad_id(ids: list[Any], most: int, line: int, key: str, fields: Fields) -> InputError:
     for k, value in enumerate(ids):
         if type(value) is not int or value < 0:
             return fields.bad(line, f"{key}[{k}]", value, "is not a block number", "write integers from 0 up")
-        if value >= MAX_ID:
+        if value >= most:
             what, mend = "is a hash rather than a block number", "number the distinct hashes from 0 up"
             return fields.bad(line, f"{key}[{k}]", value, what, mend)
     raise AssertionError(ids)
