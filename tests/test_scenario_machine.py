@@ -95,7 +95,8 @@ def test_scenario_hash_leaves_prices_of_cards_out() -> None:
     ("assignments", "message"),
     [
         (["replicas.count=9"], r"replicas\.count = 9: 9 x 1 GPUs a host, .* has 8; the most is 8, or .*hosts: 2"),
-        (["replicas.count=1", "replicas.tensor_parallel=3"], r"^--set: replicas.tensor_parallel = 3: doesn't divide the \d+ heads .*\d$"),
+        (["replicas.count=1", "replicas.tensor_parallel=3"],
+         r"^--set: replicas.tensor_parallel = 3: doesn't divide the \d+ heads .*\d$"),
         (["replicas.tensor_parallel=16"], r"tensor_parallel = 16: .* has 8 GPUs a host; the most is 8"),
         (["replicas.count=5", "replicas.hosts=2", "replicas.tensor_parallel=4"],
          r"3 x 4 GPUs a host, .*the most is 4, or write replicas\.hosts: 3"),

@@ -126,3 +126,15 @@ def test_trace_of_azure_runs_end_to_end(shared: Path) -> None:
     content = HEAD + f"workload: {{kind: trace, path: {path}, limit: 200}}\n"
     data = run_scenario(resolve_text(content)).data
     assert data.arrived == data.finished == 200
+
+
+@pytest.mark.parametrize(
+    ("rows", "mend"),
+    [("", "at least one row"), ("5,ChatGPT,0,0,0,API\n6,ChatGPT,0,0,0,API\n", "2 rows dropped: .*line 2")],
+)
+def test_trace_without_a_request_names_the_file_and_what_was_left_out(tmp_path: Path, rows: str, mend: str) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n" + rows)
+    resolved = resolve_text(HEAD + f"workload: {{kind: trace, path: {path}}}\n", "s.yaml")
+    with pytest.raises(InputError, match=rf"empty\.csv: has no request that can be served; .*{mend}"):
+        run_scenario(resolved)

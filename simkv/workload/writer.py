@@ -20,7 +20,7 @@ from simkv.workload.readers.own import MARK, PRIVATE, VERSION
 from simkv.workload.readers.plan import SessionPlan
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.readers.sessions_source import SessionsSource
-from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource
+from simkv.workload.readers.source import WALL_CLOCK_S, TraceSource, nothing_served
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 from simkv.workload.spec import number
 from simkv.workload.tick import Tick, silent, ticked
@@ -95,7 +95,7 @@ def convert(
     with new_file(out, force=force) as file:
         count = write(file, islice(lines, limit), lambda: header(report, classes, sessions, scale), scale, tick)
         if not count:
-            raise InputError(Problem("has no request that can be served", file=str(path)))
+            raise nothing_served(path, report)
     return count
 
 

@@ -63,6 +63,8 @@ class TraceSource:
             if request.arrival_s > LATEST_S:
                 raise too_late(self.path, f"request {request.id + 1:,}", request.arrival_s)
             yield request
+        if origin_s is None:
+            raise nothing_served(self.path, report)
 
     def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
         """Return (): the arrivals of a trace are fixed."""
@@ -74,6 +76,13 @@ class TraceSource:
 
     def _rows(self, report: ReadReport) -> Iterator[Request]:
         return islice(self.reader.read(self.path, report), self._limit)
+
+
+def nothing_served(path: Path, report: ReadReport) -> InputError:
+    """Return the error that a trace came to its end without a request."""
+    left_out = [str(note) for note in report.notes.values() if note.dropped]
+    mend = "; ".join(left_out) or "give a trace with at least one row"
+    return InputError(Problem("has no request that can be served", mend, file=str(path)))
 
 
 def too_late(path: Path, what: str, time_s: float) -> InputError:
