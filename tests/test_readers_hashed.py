@@ -59,6 +59,34 @@ def covered(requests: list[Request]) -> bool:
     return all(sum(length for _, _, length in r.spans) == r.prompt_tokens + r.output_tokens for r in requests)
 
 
+# ---- long prompts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"timestamp": 0, "input_length": 512 * 40_000, "output_length": 1, "hash_ids": list(range(40_000))},
+        {"chat_id": 1, "timestamp": 0.0, "input_length": 640_000, "output_length": 1, "hash_ids": list(range(40_000))},
+        {"arrival_time_ns": 0, "input_toks": 40_000, "output_toks": 1, "input_tok_ids": list(range(40_000))},
+    ],
+    ids=["mooncake", "qwen", "lengths"],
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_format_is_known_by_a_first_row_of_any_length(write: Write, row: dict[str, Any], last: bool) -> None:
+    """What tells formats apart may stand behind the ids."""
+    ids = {key: value for key, value in row.items() if isinstance(value, list)}
+    first = {**{key: value for key, value in row.items() if key not in ids}, **ids} if last else {**ids, **row}
+    path = write(first, row)
+    assert 150_000 < path.stat().st_size < 2 << 20
+    assert [r.prompt_tokens for r in read(path)] == [r.prompt_tokens for r in read(write(row, row))]
+    assert len(read(path)) == 2
+
+
+def test_first_row_that_is_too_long_is_said_to_be(write: Write) -> None:
+    row = {"timestamp": 0, "input_length": 512 * 200_000, "output_length": 1, "hash_ids": list(range(200_000))}
+    assert 'trace.jsonl:1: {"timestamp": 0, "input_lengt…: is longer than 1,048,576 bytes' in complaint(write(row))
+
+
 # ---- blocks -------------------------------------------------------------------------------------
 
 

@@ -41,15 +41,23 @@ def lines(path: Path) -> Iterator[bytes]:
         with _open(path) as file:
             for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
                 if len(line) > MAX_LINE_BYTES:
-                    raise _too_long(path, number, line)
+                    raise too_long(path, number, line)
                 yield line
     except (OSError, EOFError, zlib.error) as error:
         what = f"can't be read on: {error}"
         raise InputError(Problem(what, "get a whole copy of the file", file=str(path), line=number + 1)) from error
 
 
+def too_long(path: Path, number: int, line: bytes) -> InputError:
+    """Return the error that a line is longer than 1 MiB."""
+    what = f"is longer than {MAX_LINE_BYTES:,} bytes"
+    return InputError(Problem(what, "write one request a line", file=str(path), line=number, path=excerpt(line, 30)))
+
+
 def head(path: Path) -> bytes:
-    """Return the first 64 KiB of the text in ``path``, without a byte order mark.
+    """Return the lines that begin in the first 64 KiB of the text in ``path``, without a byte order mark.
+
+    The last one may be cut off where it is over 1 MiB.
 
     Raises InputError where ``path`` is no readable file, empty, a Git LFS pointer, or not text.
     """
@@ -57,6 +65,7 @@ def head(path: Path) -> bytes:
         _check_is_file(path)
         with _open(path) as file:
             start = file.read(HEAD_BYTES)
+            start += file.readline(MAX_LINE_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(Problem(f"can't be read: {error}", file=str(path))) from error
     what, mend = _not_text(start)
@@ -162,8 +171,3 @@ def _not_text(start: bytes) -> tuple[str, str]:
     if b"\0" in start:
         return "is not text: it holds zero bytes", "give lines of text, plain or compressed with gzip"
     return "", ""
-
-
-def _too_long(path: Path, number: int, line: bytes) -> InputError:
-    what = f"is longer than {MAX_LINE_BYTES:,} bytes"
-    return InputError(Problem(what, "write one request a line", file=str(path), line=number, path=excerpt(line, 30)))

@@ -14,7 +14,7 @@ from simkv.workload.readers.azure import AzureReader
 from simkv.workload.readers.base import SessionReader, TraceReader
 from simkv.workload.readers.burstgpt import BurstGptReader
 from simkv.workload.readers.dynamo import DynamoReader
-from simkv.workload.readers.files import excerpt, head, parts
+from simkv.workload.readers.files import MAX_LINE_BYTES, excerpt, head, parts, too_long
 from simkv.workload.readers.foreign import looks_like
 from simkv.workload.readers.lengths import LengthsReader
 from simkv.workload.readers.log import LogReader
@@ -116,6 +116,8 @@ def detect(path: Path, start: bytes) -> TraceReader:
     if label:
         mend = f"formats that are read: {', '.join(READERS)}"
         raise InputError(Problem(f"looks like {label}, which is not read", mend, file=str(path)))
+    if len(lines[0]) > MAX_LINE_BYTES:
+        raise too_long(path, 1, lines[0])
     what = "is of no known format"
     is_json = lines[0].lstrip()[:1] in (b"{", b"[")
     begins = b" ".join(b" ".join(lines).split()) if is_json else lines[0]
