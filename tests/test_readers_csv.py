@@ -498,7 +498,7 @@ def test_csv_packed_with_gzip_is_read(tmp_path: Path) -> None:
         ([f"{LOG}\r0,5,6\r"], 1, "has lines that end in a carriage return alone"),
         (['"arrival,prompt_tokens', '0,5"'], 1, "is no header: unexpected end of data"),
         ([b"\xff,arrival"], 1, "is not UTF-8 text"),
-        ([LOG, "0,5," + "6" * (1 << 20)], 2, "is longer than 1,048,576 bytes"),
+        ([LOG, "0,5," + "6" * (16 << 20)], 2, "is longer than 16,777,216 bytes"),
     ],
 )
 def test_csv_that_is_none_is_answered_with_file_and_line(

@@ -216,7 +216,7 @@ GOOD = json.dumps(mooncake())
         ("17", "17: is a number, not an object"),
         (b"\xff\xfe{}", "is not JSON: "),
         ("[" * 5000, "is not JSON: "),
-        ('{"a": "' + "x" * (1 << 20) + '"}', "is longer than 1,048,576 bytes"),
+        ('{"a": "' + "x" * (16 << 20) + '"}', "is longer than 16,777,216 bytes"),
     ],
 )
 def test_lines_that_are_no_row_are_answered_with_file_and_line(write: Write, line: str | bytes, message: str) -> None:

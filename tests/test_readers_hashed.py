@@ -83,8 +83,8 @@ def test_format_is_known_by_a_first_row_of_any_length(write: Write, row: dict[st
 
 
 def test_first_row_that_is_too_long_is_said_to_be(write: Write) -> None:
-    row = {"timestamp": 0, "input_length": 512 * 200_000, "output_length": 1, "hash_ids": list(range(200_000))}
-    assert 'trace.jsonl:1: {"timestamp": 0, "input_lengt…: is longer than 1,048,576 bytes' in complaint(write(row))
+    row = {"timestamp": 0, "input_length": 512 * 2_200_000, "output_length": 1, "hash_ids": list(range(2_200_000))}
+    assert 'trace.jsonl:1: {"timestamp": 0, "input_lengt…: is longer than 16,777,216 bytes' in complaint(write(row))
 
 
 # ---- blocks -------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from typing import BinaryIO, cast
 
 from simkv.errors import InputError, Problem
 
-MAX_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES = 16 << 20
+"""A prompt of a million tokens with an id for each 16, or of its tokens themselves, stays below it."""
 MAX_WHOLE_BYTES = 1 << 27
 _PIECE_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
@@ -34,7 +35,7 @@ _MAGIC = {
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of ``path``, their ends included; gzip is known by its first bytes.
 
-    Raises InputError for a file that can't be read, and for a line of over 1 MiB.
+    Raises InputError for a file that can't be read, and for a line of over 16 MiB.
     """
     number = 0
     try:
@@ -49,7 +50,7 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def too_long(path: Path, number: int, line: bytes) -> InputError:
-    """Return the error that a line is longer than 1 MiB."""
+    """Return the error that a line is longer than 16 MiB."""
     what = f"is longer than {MAX_LINE_BYTES:,} bytes"
     return InputError(Problem(what, "write one request a line", file=str(path), line=number, path=excerpt(line, 30)))
 
@@ -57,7 +58,7 @@ def too_long(path: Path, number: int, line: bytes) -> InputError:
 def head(path: Path) -> bytes:
     """Return the lines that begin in the first 64 KiB of the text in ``path``, without a byte order mark.
 
-    The last one may be cut off where it is over 1 MiB.
+    The last one may be cut off where it is over 16 MiB.
 
     Raises InputError where ``path`` is no readable file, empty, a Git LFS pointer, or not text.
     """
