@@ -110,7 +110,7 @@ def whole(path: Path) -> bytes:
 
 def excerpt(text: object, most: int = 60) -> str:
     """Return ``text`` in a form that fits into a message."""
-    shown = text.decode("utf-8", "replace").strip() if isinstance(text, bytes) else str(text)
+    shown = text.strip()[: 4 * most + 4].decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
