@@ -413,3 +413,23 @@ def test_concurrency_none_fits_is_infeasible_and_says_what_would() -> None:
     assert done.exit_code == 3 and "one sequence of 131072 tokens" in done.stderr
     assert "tensor_parallel 4" in done.stderr
     assert answer("concurrency", *asked, "--tp", "4")["c_max"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "tokens"),
+    [
+        (("--model", "llama-3.1-8b", "--available", "19.28GiB"), 157_936),
+        (("--model", "qwen3-14b", "--available", "20.58GiB", "--tp", "2"), 269_744),
+        (("--model", "qwen3.5-35b-a3b", "--available", "5.98GiB", "--kv-dtype", "fp8", "--tokens", "128Ki"), 567_978),
+    ],
+)
+def test_concurrency_of_what_is_available_is_what_engines_log(asked: tuple[str, ...], tokens: int) -> None:
+    """Logged by vLLM 0.15.1 on an A100, by 0.11.2 on two L40S (within 0.012 %), by 0.24 on an RTX 5090."""
+    found = answer("concurrency", *asked)
+    assert found["kv_cache_tokens"] == tokens
+    assert found["c_max"] * found["sequence_bytes"] <= found["free_bytes"]
+
+
+def test_concurrency_of_too_little_is_infeasible() -> None:
+    done = simkv("concurrency", "--model", "llama-3.1-8b", "--available", "3MiB")
+    assert done.exit_code == 3 and "no usable page of llama-3.1-8b's KV: one takes" in done.stderr

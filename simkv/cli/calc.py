@@ -58,6 +58,9 @@ def kv_size(
 def concurrency(
     free: Annotated[float | None, measured("--free", "size", "VRAM left for KV.")] = None,
     sequence: Annotated[float | None, measured("--sequence", "size", "KV of one sequence.", 1)] = None,
+    available: Annotated[
+        float | None, measured("--available", "size", "What the engine logs as available for KV, of one GPU.")
+    ] = None,
     residency: Annotated[
         float, measured("--residency", "fraction", "Share p of a sequence's KV that stays in VRAM.", ABOVE_ZERO)
     ] = 1.0,
@@ -80,19 +83,23 @@ def concurrency(
     kv_dtype: KvDtype = None,
     as_json: Json = False,
 ) -> None:
-    """How many sequences fit at once: --free and --sequence, or --model and --hardware."""
-    from simkv.calc.concurrency import concurrency, of_machine
+    """How many sequences fit at once: of --model on --hardware, in what is --available, or of plain sizes."""
+    from simkv.calc.concurrency import concurrency, of_machine, of_pool
 
-    machine = {
-        "--tokens": tokens, "--tp": tp, "--utilization": utilization, "--max-num-seqs": max_num_seqs,
-        "--max-num-batched-tokens": max_num_batched_tokens, "--weight-dtype": weight_dtype, "--kv-dtype": kv_dtype,
+    paged = {
+        "--tokens": tokens, "--tp": tp, "--max-num-batched-tokens": max_num_batched_tokens, "--kv-dtype": kv_dtype,
     }  # fmt: skip
-    given = {"--free": free, "--sequence": sequence, "--model": model, "--hardware": hardware, **machine}
-    plain = Form(("--free", "--sequence"))
+    machine = {**paged, "--utilization": utilization, "--max-num-seqs": max_num_seqs, "--weight-dtype": weight_dtype}
+    named = {"--free": free, "--sequence": sequence, "--model": model, "--available": available, "--hardware": hardware}
+    plain, pool = Form(("--free", "--sequence")), Form(("--model", "--available"), tuple(paged))
     with options_named():
-        if chosen(given, plain, Form(("--model", "--hardware"), tuple(machine))) is plain:
+        form = chosen({**named, **machine}, plain, Form(("--model", "--hardware"), tuple(machine)), pool)
+        if form is plain:
             assert free is not None and sequence is not None
             answer = concurrency(free, sequence, residency)
+        elif form is pool:
+            assert available is not None
+            answer = of_pool(_model(model), available, residency=residency, **_parameters(paged))
         else:
             answer = of_machine(_model(model), _gpu(hardware), residency=residency, **_parameters(machine))
     _print(answer, as_json)
