@@ -117,3 +117,9 @@ def test_catalog_show_unknown_names_the_nearest() -> None:
     result = simkv("catalog", "show", "lama-3.1-8b")
     assert result.exit_code == 2
     assert result.stderr == '"lama-3.1-8b" is in no catalogue; did you mean "llama-3.1-8b"?\n'
+
+
+def test_catalog_show_engine_lists_the_versions_that_can_be_named() -> None:
+    rows = json.loads(simkv("catalog", "show", "vllm", "--json").stdout)
+    (version,) = [row for row in rows if row["path"] == "engine.version"]
+    assert version["default"] in version["can_be"] and len(version["can_be"]) > 1

@@ -88,9 +88,10 @@ def _model_row(model: ModelShape) -> dict[str, Any]:
 
 
 def _engine_facts(preset: presets.Preset) -> Rows:
+    choices = {**preset.has, "engine.version": preset.versions}
     rows = []
     for path, value in _paths(preset.values, ()):
-        allowed = preset.has.get(path)
+        allowed = choices.get(path)
         rows.append({"path": path, "default": value, "can_be": list(allowed) if allowed is not None else "anything"})
     return rows
 
