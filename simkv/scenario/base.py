@@ -102,9 +102,7 @@ def _file_ref(value: object, info: ValidationInfo) -> FileRef:
     if isinstance(value, FileRef):
         return value
     if not isinstance(value, str) or not value or "\0" in value or len(value) > 4096:
-        raise PydanticCustomError(
-            "fault", "{reason}", {"reason": "not a path", "mend": "write a file's name", "key": ""}
-        )
+        raise fault("not a path", "write a file's name")
     folder = (info.context or {}).get("folder", "")
     return locate(value, folder)
 

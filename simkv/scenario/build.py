@@ -186,8 +186,7 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
     if isinstance(workload, ClientsWorkload):
         from simkv.workload.clients import build_clients
 
-        if not os.path.isdir(workload.path.path):
-            check_file(workload.path, "workload.path", resolved.layers.file)
+        check_file(workload.path, "workload.path", resolved.layers.file, folder=True)
         return build_clients(spec(workload), seed, duration_s)
     if isinstance(workload, FittedWorkload):
         from simkv.workload.fitted import build_fitted

@@ -36,7 +36,7 @@ class Layers:
 
     def origin(self, path: text.Path) -> str:
         """Return where the value at ``path`` comes from."""
-        if any(path[:n] in self.set_paths for n in range(1, len(path) + 1)):
+        if _is_set(path, self.set_paths):
             return SET
         if _holds(self.written, path):
             return SCENARIO
@@ -49,6 +49,11 @@ class Layers:
     def given(self, path: text.Path) -> bool:
         """Say whether the scenario or the command line gives ``path``."""
         return self.origin(path) in (SCENARIO, SET)
+
+
+def _is_set(path: text.Path, set_paths: frozenset[text.Path]) -> bool:
+    """Say whether the command line sets ``path``, or a section around it."""
+    return any(path[:n] in set_paths for n in range(1, len(path) + 1))
 
 
 def _holds(tree: Any, path: text.Path) -> bool:
@@ -131,7 +136,7 @@ class _Reader:
         return Loaded(scenario, layers, model, machine)
 
     def _place(self, path: text.Path) -> tuple[str, int | None]:
-        if any(path[:n] in self._set_paths for n in range(1, len(path) + 1)):
+        if _is_set(path, self._set_paths):
             return overrides.FILE, None
         return self._tree.file, self._tree.line_of(path)
 

@@ -17,7 +17,7 @@ from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.model import ModelShape
 from simkv.scenario.checks import Fault
-from simkv.scenario.presets import merge
+from simkv.scenario.overrides import put
 from simkv.scenario.quantity import SI
 from simkv.scenario.schema import InlineHardware, Replicas, Scenario
 from simkv.scenario.text import Path
@@ -63,7 +63,7 @@ def brought(machine: Machine, written: Mapping[str, Any]) -> Brought:
     rows = [*_links(machine.gpu, machine.instance), *_host(machine.instance), *_price(machine.instance, written)]
     values: dict[str, Any] = {}
     for path, value, _ in rows:
-        values = merge(values, _nested(path, value))
+        put(values, path, value)
     return Brought(values, {path: origin for path, _, origin in rows})
 
 
@@ -112,7 +112,8 @@ def _links(gpu: Gpu, instance: Instance | None) -> Iterator[Row]:
             figure = instance.figures[name]
             yield ("link", key), SI(figure.value), f"{_origin(instance)}, {figure.standing}"
         else:
-            yield ("link", key), SI(gpu.value(name)), f"{CATALOGUE}, {gpu.figure(name).standing}"
+            figure = gpu.figure(name)
+            yield ("link", key), SI(figure.value), f"{CATALOGUE}, {figure.standing}"
 
 
 def _host(instance: Instance | None) -> Iterator[Row]:
@@ -147,11 +148,6 @@ def _price(instance: Instance | None, written: Mapping[str, Any]) -> Iterator[Ro
 
 def _origin(instance: Instance) -> str:
     return f"{INSTANCE} {instance.name}"
-
-
-def _nested(path: Path, value: object) -> dict[str, Any]:
-    first, *rest = path
-    return {str(first): _nested(tuple(rest), value) if rest else value}
 
 
 def _gpus(replicas: Replicas, instance: Instance) -> Iterator[Fault]:

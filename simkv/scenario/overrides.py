@@ -27,7 +27,7 @@ def apply(values: dict[str, Any], assignments: Sequence[str]) -> tuple[set[text.
         except InputError as error:
             problems.extend(error.problems)
             continue
-        _put(values, path, value)
+        put(values, path, value)
         paths.add(path)
     return paths, problems
 
@@ -61,7 +61,8 @@ def _marked(value: Any) -> Any:
     return SetText(value) if isinstance(value, str) else value
 
 
-def _put(values: dict[str, Any], path: text.Path, value: Any) -> None:
+def put(values: dict[str, Any], path: text.Path, value: Any) -> None:
+    """Put ``value`` at ``path`` of nested ``values`` (changed in place); None takes a key out."""
     for key in path[:-1]:
         below = values.get(key)
         if not isinstance(below, dict):
