@@ -109,11 +109,9 @@ Rate = Annotated[float, Quantity("rate")]
 Time = Annotated[float, Quantity("time", most=1e10)]
 TimeAboveZero = Annotated[float, Quantity("time", least=_ABOVE_ZERO, most=1e10)]
 RequestRate = Annotated[float, Quantity("request_rate", least=_ABOVE_ZERO)]
-Tokens = Annotated[int, Quantity("tokens", most=16 << 20)]
-"""Tokens of one prompt, output or document."""
 TokensAboveZero = Annotated[int, Quantity("tokens", least=1, most=16 << 20)]
+"""Tokens of one prompt, output or document."""
 PoolTokens = Annotated[int, Quantity("tokens", least=1)]
-Fraction = Annotated[float, Quantity("fraction")]
 FractionAboveZero = Annotated[float, Quantity("fraction", least=_ABOVE_ZERO)]
 Number = Annotated[float, Quantity("number")]
 NumberAboveZero = Annotated[float, Quantity("number", least=_ABOVE_ZERO)]

@@ -7,7 +7,7 @@ against each other. Keys without a default here get one from the engine preset, 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, model_validator
 
@@ -237,13 +237,3 @@ class Scenario(Section):
 SLO_METRICS = ("ttft", "itl", "tpot", "e2e", "queue")
 SLO_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
 SLO_KEYS = tuple(f"{metric}_{statistic}" for metric in SLO_METRICS for statistic in SLO_STATISTICS)
-
-
-def key_of(name: str, section: type[Section]) -> str:
-    """Return the key in the file of the field ``name``."""
-    return section.model_fields[name].alias or name
-
-
-def children(section: Section) -> list[tuple[str, Any]]:
-    """Return ``(key, value)`` of a section, in the order of its declaration."""
-    return [(key_of(name, type(section)), getattr(section, name)) for name in type(section).model_fields]
