@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simkv.scenario import schema, workload_schema
+from simkv.scenario import schema, varying, workload_schema
 from simkv.scenario.base import Section
 
 _FILLED_IN = (
@@ -47,5 +47,5 @@ def _or_null(value: dict[str, Any]) -> dict[str, Any]:
 
 def sections() -> list[type[Section]]:
     """Return every section class that a scenario can hold."""
-    found = [*vars(schema).values(), *vars(workload_schema).values()]
+    found = [item for module in (schema, workload_schema, varying) for item in vars(module).values()]
     return [c for c in found if isinstance(c, type) and issubclass(c, Section) and c is not Section]
