@@ -195,26 +195,17 @@ class _Filler:
     def _estimate(self, longest: int | None) -> MemoryBudget:
         assert self._model is not None and self._gpu is not None
         engine = self.scenario.engine
-        try:
-            return kv_budget(
-                self._model, self._gpu, self.scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
-                engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
-                engine.max_num_batched_tokens, longest, paging.frees_windows(engine, self._model),
-                engine.prefix_caching,
-            )  # fmt: skip
-        except InputError as error:
-            raise InputError([_placed(p, self._layers.file) for p in error.problems]) from None
+        return kv_budget(
+            self._model, self._gpu, self.scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
+            engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
+            engine.max_num_batched_tokens, longest, paging.frees_windows(engine, self._model),
+            engine.prefix_caching,
+        )  # fmt: skip
 
     def _fill(self, dotted: str, value: object, origin: str) -> None:
         names = dotted.split(".")
         self.scenario = replaced(self.scenario, names, value)
         self.computed[tuple(name.rstrip("_") for name in names)] = origin
-
-
-def _placed(found: Problem, file: str) -> Problem:
-    section = {"tensor_parallel": "replicas", "gpu_memory_utilization": "engine"}.get(found.path, "")
-    path = f"{section}.{found.path}" if section else found.path
-    return Problem(found.what, found.mend, file, None, path, found.value)
 
 
 def replaced(section: S, names: Sequence[str], value: object) -> S:
