@@ -20,6 +20,7 @@ factor was 1.25 before March 2026 (PR 36684) and absent before November 2025 (PR
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
@@ -115,19 +116,12 @@ class PageLayout:
 
     def held_pages(self, tokens: int, batched_tokens: int, state_pages: int = 1) -> int:
         """Pages of a sequence of ``tokens``, ``batched_tokens`` of it computed at once (1: it decodes)."""
-        growing = sum(-(-tokens // group.block_tokens) for group in self.growing)
-        return growing + self.bounded_pages(tokens, batched_tokens, state_pages)
+        return sum(group.held_pages(tokens, batched_tokens, state_pages) for group in self.groups)
 
     def longest(self, pages: int, batched_tokens: int, state_pages: int = 1, most: int = 1 << 40) -> int:
         """Return the longest sequence that ``pages`` hold alone, at most ``most``; 0 where not one token fits."""
-        low, high = 0, most
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.asked_pages(middle, batched_tokens, state_pages) <= pages:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        lengths = range(1, most + 1)
+        return bisect_right(lengths, pages, key=lambda tokens: self.asked_pages(tokens, batched_tokens, state_pages))
 
     def describe(self) -> str:
         """Say what a page is, group by group: "1 x 12 full (16 tokens a page), 1 x 12 sliding (window 128, ...)"."""
@@ -142,9 +136,9 @@ class PageLayout:
         return ", ".join(parts)
 
 
-def state_pages(prefix_caching: bool, speculative_tokens: int = 0) -> int:
+def state_pages(prefix_caching: bool) -> int:
     """Pages that one group of states takes of a sequence: with prefix caching also the state before the last block."""
-    return 1 + prefix_caching + speculative_tokens
+    return 1 + prefix_caching
 
 
 def page_layout(
@@ -232,17 +226,14 @@ def pages_of_printed(
     convention: Convention = "concurrency",
 ) -> int:
     """Return the fewest pages for which vLLM prints ``tokens``: what a log line says of the pool."""
-    low, high = 0, 1
-    arguments = max_model_len, max_num_batched_tokens, state_pages, convention
-    while printed_tokens(layout, high, *arguments) < tokens:
-        low, high = high, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        if printed_tokens(layout, middle, *arguments) < tokens:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+
+    def printed(pages: int) -> int:
+        return printed_tokens(layout, pages, max_model_len, max_num_batched_tokens, state_pages, convention)
+
+    enough = 1
+    while printed(enough) < tokens:
+        enough *= 2
+    return bisect_left(range(enough), tokens, key=printed)
 
 
 def _attention_kinds(
