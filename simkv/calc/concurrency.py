@@ -10,8 +10,8 @@ from simkv.calc.machine import too_long
 from simkv.errors import InfeasibleError
 from simkv.formulas.concurrency import max_concurrency
 from simkv.formulas.kv_size import kv_dtype_or_default
-from simkv.formulas.memory import NULL_BLOCKS, MemoryBudget, kv_budget
-from simkv.formulas.pages import PageLayout, page_layout, printed_tokens, state_pages
+from simkv.formulas.memory import MemoryBudget, kv_budget
+from simkv.formulas.pages import NULL_PAGES, PageLayout, page_layout, printed_tokens, state_pages
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
@@ -83,7 +83,7 @@ def of_pool(
     layout = page_layout(model, kv_dtype, tensor_parallel, block_tokens)
     length = tokens or model.max_position_embeddings
     pages = layout.pages(int(available_bytes))
-    if pages <= NULL_BLOCKS:
+    if pages <= NULL_PAGES:
         page, room = shown(float(layout.page_bytes), "size"), shown(float(available_bytes), "size")
         raise InfeasibleError(f"{room} a GPU leave no usable page of {model.name}'s KV: one takes {page}")
     inputs = [
@@ -118,7 +118,7 @@ class _Pool:
 
     @property
     def free_bytes(self) -> int:
-        return (self.pages - NULL_BLOCKS) * self.page_bytes
+        return (self.pages - NULL_PAGES) * self.page_bytes
 
     @property
     def uniform(self) -> bool:

@@ -27,8 +27,6 @@ CONTEXT_BYTES_SINGLE = int(0.13 * GIB)
 CONTEXT_BYTES_PARALLEL = int(0.55 * GIB)
 """CUDA context and libraries outside the allocator; more with NCCL.
 Measured on H100 with vLLM 0.11 (llm-d-planner, docs/empirical-vllm-memory-results.md)."""
-NULL_BLOCKS = NULL_PAGES
-"""Blocks that vLLM keeps to itself: usable blocks are ``num_gpu_blocks - 1``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +35,21 @@ class MemoryBudget:
 
     lines: tuple[tuple[str, int, str], ...]
     """``(name, bytes of one rank, why)`` from the card's memory down to the pool."""
-    kv_bytes: int
-    """The pool of all ranks together."""
-    kv_bytes_per_rank: int
     num_gpu_blocks: int
     """As the engine counts, in pages of the pool: one of them is vLLM's null block, and not usable."""
     block_bytes: int
     """Bytes of one of them, all ranks: of all layers, or of one group's where kinds of layers share the pool."""
     layout: PageLayout
-    source: str = "estimated"
+
+    @property
+    def kv_bytes(self) -> int:
+        """The pool of all ranks together."""
+        return self.num_gpu_blocks * self.block_bytes
+
+    @property
+    def kv_bytes_per_rank(self) -> int:
+        """The pool of one rank."""
+        return self.num_gpu_blocks * self.layout.page_bytes
 
     @property
     def kv_tokens(self) -> int:
@@ -97,13 +101,9 @@ def override_blocks(budget: MemoryBudget, num_gpu_blocks: int, source: str = "gi
             Problem("leaves no usable block", "give the engine's num_gpu_blocks", "", None, "num_gpu_blocks",
                     str(num_gpu_blocks))
         )  # fmt: skip
-    total = num_gpu_blocks * budget.block_bytes
-    ranks = max(1, round(budget.kv_bytes / budget.kv_bytes_per_rank)) if budget.kv_bytes_per_rank else 1
-    line = ("kv_cache_override", total // ranks, f"{num_gpu_blocks} blocks, {source}, instead of the estimate")
-    return replace(
-        budget, lines=(*budget.lines, line), kv_bytes=total, kv_bytes_per_rank=total // ranks,
-        num_gpu_blocks=num_gpu_blocks, source=source,
-    )  # fmt: skip
+    size = num_gpu_blocks * budget.layout.page_bytes
+    line = ("kv_cache_override", size, f"{num_gpu_blocks} blocks, {source}, instead of the estimate")
+    return replace(budget, lines=(*budget.lines, line), num_gpu_blocks=num_gpu_blocks)
 
 
 def logged_kv_tokens(text: str) -> int | None:
@@ -193,7 +193,7 @@ class _Shape:
         lines.append(("kv_cache", pool, f"what is left: {pages:,} {unit} of {page:,} B"))
         if len(layout.groups) > 1:
             lines.append(("kv_pages", pages * page, layout.describe()))
-        return MemoryBudget(tuple(lines), pages * page * self.ranks, pages * page, pages, page * self.ranks, layout)
+        return MemoryBudget(tuple(lines), pages, page * self.ranks, layout)
 
     def _lines(self) -> list[tuple[str, int, str]]:
         usable = self.gpu.usable_bytes
