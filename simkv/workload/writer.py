@@ -91,7 +91,10 @@ def convert(
     reader, path = source.reader, source.path
     classes = isinstance(reader, ClassReader) and reader.has_classes(path)
     sessions = isinstance(reader, SessionReader)
-    lines = turns(reader, path, report) if isinstance(reader, SessionReader) else plain(reader.read(path, report))
+    if isinstance(reader, SessionReader):
+        lines = turns(reader.sessions(path, report))
+    else:
+        lines = plain(reader.read(path, report))
     with new_file(out, force=force) as file:
         count = write(file, islice(lines, limit), lambda: header(report, classes, sessions, scale), scale, tick)
         if not count:
@@ -104,21 +107,20 @@ def plain(requests: Iterable[Request]) -> Iterator[tuple[Request, Line]]:
     return ((request, {}) for request in requests)
 
 
-def turns(reader: SessionReader, path: Path, report: ReadReport) -> Iterator[tuple[Request, Line]]:
-    """Yield the requests of ``path`` in file order, each with what its line says of its turn.
+def turns(plans: Iterable[SessionPlan]) -> Iterator[tuple[Request, Line]]:
+    """Yield the requests of ``plans`` in file order, each with what its line says of its turn.
 
-    Sessions are read one by one, and a turn waits for those that stand before it in the file.
+    Sessions are taken one by one, and a turn waits for those that stand before it in the file.
     """
-    in_file = reader.read(path, ReadReport())
-    waiting: list[tuple[int, Line]] = []
+    waiting: list[tuple[int, SessionPlan, int]] = []
     following = 0
-    for plan in reader.sessions(path, report):
-        for k in range(len(plan.turns)):
-            heappush(waiting, (plan.turns[k].request.id, turn_line(plan, k)))
+    for begun in plans:
+        for k, turn in enumerate(begun.turns):
+            heappush(waiting, (turn.request.id, begun, k))
         while waiting and waiting[0][0] == following:
-            request, (_, line) = next(in_file), heappop(waiting)
+            _, plan, k = heappop(waiting)
             following += 1
-            yield request, line if request.session >= 0 else {**line, "alone": True}
+            yield plan.turns[k].request, turn_line(plan, k)
 
 
 def turn_line(plan: SessionPlan, k: int) -> Line:
@@ -127,7 +129,7 @@ def turn_line(plan: SessionPlan, k: int) -> Line:
     line: Line = {"session": plan.number, "turn": k}
     told = {"after": list(turn.after), "pause_s": turn.pause_s, "not_before_s": turn.not_before_s}
     if k == 0:
-        told |= {"start_s": plan.start_s, "shares": plan.shares}
+        told |= {"start_s": plan.start_s, "shares": plan.shares, "alone": plan.alone}
     return line | {key: value for key, value in told.items() if value}
 
 

@@ -63,7 +63,9 @@ class AiperfReader:
         for turn, session in self._turns(path, report):
             plan = plans.get(session.number)
             if plan is None:
-                plan = plans[session.number] = SessionPlan(session.number, start_s=session.start_s, shares=True)
+                plan = plans[session.number] = SessionPlan(
+                    session.number, start_s=session.start_s, shares=True, alone=not session.named
+                )
             plan.turns.append(turn)
         by_start = sorted(plans.values(), key=lambda plan: plan.start_s)
         origin_s = origin(by_start[0].start_s, report) if by_start else 0.0

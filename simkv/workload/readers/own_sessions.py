@@ -51,7 +51,8 @@ class OwnSessionsReader:
             plan = plans.get(request.session)
             if plan is None:
                 start_s = _seconds(row, "start_s", line, fields)
-                plan = plans[request.session] = SessionPlan(request.session, [], start_s, row.get("shares") is True)
+                shares, alone = (row.get(key) is True for key in ("shares", "alone"))
+                plan = plans[request.session] = SessionPlan(request.session, [], start_s, shares, alone)
             if request.turn != len(plan.turns):
                 what = f"is not the next turn of session {request.session}, which is {len(plan.turns)}"
                 raise fields.bad(line, "turn", request.turn, what, "keep every turn of a session, in order")

@@ -41,6 +41,8 @@ class SessionPlan:
     """When it started, as recorded."""
     shares: bool = False
     """Whether other sessions may name the stream that its prompts end with."""
+    alone: bool = False
+    """Whether it is one request that the source didn't call a session."""
 
 
 class Timeline:
@@ -128,7 +130,7 @@ class RunningSession:
                 yield self._due(k, ended_s)
 
     def _due(self, k: int, from_s: float) -> Request:
-        """Return turn ``k`` with the time at which it arrives; the plan lets go of it."""
+        """Return turn ``k`` with the time at which it arrives."""
         turn = self.plan.turns[k]
         earliest_s = self._start_s + turn.not_before_s * self._scale
         turn.request.arrival_s = max(from_s + turn.pause_s * self._scale, earliest_s)
