@@ -41,23 +41,27 @@ def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("workload",), "nothing ends this workload", mend)
 
 
-_ONLY_FOR = {"arrival": ("agent-sessions", "aiperf", "simkv-sessions"), "block_tokens": ("aiperf",)}
-"""Keys of a trace, and the formats with which they mean something."""
+def _formats_with(key: str) -> list[str]:
+    """Return the formats of traces with which ``arrival`` or ``block_tokens`` means something."""
+    from simkv.workload.readers import READERS
+    from simkv.workload.readers.aiperf import AiperfReader
+    from simkv.workload.readers.base import SessionReader
+
+    takes = {"arrival": SessionReader, "block_tokens": AiperfReader}[key]
+    return sorted(name for name, reader in READERS.items() if isinstance(reader, takes))
 
 
 def _trace(s: Scenario, given: Given) -> Iterator[Fault]:
     load = s.workload
-    if not isinstance(load, TraceWorkload):
+    if not isinstance(load, TraceWorkload) or load.format == "auto":
         return
-    for key, formats in _ONLY_FOR.items():
-        if getattr(load, key) is not None and load.format not in ("auto", *formats):
-            mend = f"it is for format {' or '.join(formats)}; leave it out"
-            yield Fault(("workload", key), f"does nothing with format {load.format}", mend)
-    if load.format not in ("auto", "log"):
-        for key in load.told:
-            yield Fault(
-                ("workload", key), f"does nothing with format {load.format}", "write format: log, or leave it out"
-            )
+    what = f"does nothing with format {load.format}"
+    for key in ("arrival", "block_tokens"):
+        if getattr(load, key) is not None and load.format not in (formats := _formats_with(key)):
+            yield Fault(("workload", key), what, f"it is for format {' or '.join(formats)}; leave it out")
+    for key in ("columns", "arrival_unit"):
+        if getattr(load, key) is not None and load.format != "log":
+            yield Fault(("workload", key), what, "write format: log, or leave it out")
 
 
 MOST_TURNS = 10_000

@@ -219,12 +219,6 @@ class TraceWorkload(Section):
         default=None, description="Of a log of one's own; absent: s, or datetime where the first arrival is a date"
     )
 
-    @property
-    def told(self) -> tuple[str, ...]:
-        """The keys that are given and describe a log."""
-        given = (("columns", self.columns is not None), ("arrival_unit", self.arrival_unit is not None))
-        return tuple(key for key, there in given if there)
-
 
 class ClientsWorkload(Section):
     """Clients that each send at their own rate and burstiness, which change over time (ServeGen's files)."""
