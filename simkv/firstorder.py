@@ -6,22 +6,21 @@ from collections.abc import Mapping
 
 from simkv.formulas.transfer import transfer_s
 from simkv.results.window import makespan_s
-from simkv.scenario import build
-from simkv.scenario.resolve import Resolved
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 
 
-def first_order(resolved: Resolved, config: SystemConfig, data: RunData) -> Mapping[str, float]:
+def first_order(config: SystemConfig, data: RunData) -> Mapping[str, float]:
     """Return the first-order answers by the name of the summary key that they stand beside.
 
     They take the mean request of the run: TTFT alone on an idle replica, without and with what the
     caches hit (loaded first, where it lay below VRAM); TPOT at the mean concurrency. Bandwidths in
     bytes/s, times in seconds.
     """
+    token_bytes = config.engine.block_bytes // config.engine.block_tokens
     served = ~data.requests["rejected"].astype(bool)
     if not served.any():
-        return {"kv_token_bytes": build.kv_bytes_of_token(resolved)}
+        return {"kv_token_bytes": token_bytes}
     prompt = float(data.requests["prompt_tokens"][served].mean())
     output = float(data.requests["output_tokens"][served].mean())
     vram, dram, ssd = (float(data.requests[f"hit_{tier}_tokens"][served].mean()) for tier in ("vram", "dram", "ssd"))
@@ -30,11 +29,11 @@ def first_order(resolved: Resolved, config: SystemConfig, data: RunData) -> Mapp
     alone_s = cost.mixed(0, 0, [(max(1, round(prompt)), 0)], 1)
     hit_s = cost.mixed(0, 0, [(computed, max(0, round(prompt) - computed))], 1)
     return {
-        "kv_token_bytes": build.kv_bytes_of_token(resolved),
+        "kv_token_bytes": token_bytes,
         "ttft_s": _load_s(config, dram + ssd, ssd) + hit_s,
         "ttft_without_cache_s": alone_s,
         "tpot_s": _tpot_s(config, data, prompt + output / 2),
-        "load_breakeven_bytes_per_s": build.kv_bytes_of_token(resolved) * prompt / alone_s,
+        "load_breakeven_bytes_per_s": token_bytes * prompt / alone_s,
     }
 
 

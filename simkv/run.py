@@ -129,7 +129,7 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         dram_gib=config.dram.capacity_bytes * s.replicas.hosts / GIB,
         ssd_tib=config.ssd.capacity_bytes * s.replicas.hosts / TIB,
         warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
-        closed_form=first_order(resolved, config, data),
+        closed_form=first_order(config, data),
         warnings=resolved.notes,
         concurrency_formula=concurrency_formula(config, data),
         max_running=config.engine.max_num_seqs * config.replicas,
