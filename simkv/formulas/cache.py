@@ -6,7 +6,7 @@ so near: C. Fricker, P. Robert, J. Roberts, A versatile and accurate approximati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import exp, expm1
 
 
@@ -22,16 +22,7 @@ def characteristic_references(probabilities: Sequence[float], capacity: int) -> 
 
     Needs ``0 < capacity < number of items``.
     """
-    low, high = 0.0, 1.0
-    while -sum(expm1(-p * high) for p in probabilities) < capacity:
-        high *= 2
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if -sum(expm1(-p * middle) for p in probabilities) < capacity:
-            low = middle
-        else:
-            high = middle
-    return high
+    return _filled(lambda span: -sum(expm1(-p * span) for p in probabilities), capacity)
 
 
 def lru_hit_rate(probabilities: Sequence[float], capacity: int) -> float:
@@ -53,13 +44,19 @@ def fifo_hit_rate(probabilities: Sequence[float], capacity: int) -> float:
         return 0.0
     if capacity >= sum(p > 0 for p in probabilities):
         return 1.0
+    span = _filled(lambda span: sum(p * span / (1 + p * span) for p in probabilities), capacity)
+    return sum(p * (p * span / (1 + p * span)) for p in probabilities)
+
+
+def _filled(held: Callable[[float], float], capacity: int) -> float:
+    """Return the references after which the items ``held``, which rise with them, are as many as ``capacity``."""
     low, high = 0.0, 1.0
-    while sum(p * high / (1 + p * high) for p in probabilities) < capacity:
+    while held(high) < capacity:
         high *= 2
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        if sum(p * middle / (1 + p * middle) for p in probabilities) < capacity:
+        if held(middle) < capacity:
             low = middle
         else:
             high = middle
-    return sum(p * (p * high / (1 + p * high)) for p in probabilities)
+    return high
