@@ -42,7 +42,7 @@ def step(
         Line("context_tokens", context, "context of each", "tokens"),
         Line("kv_dtype", kv_dtype_or_default(kv_dtype), "KV dtype", "text"),
     ]
-    terms = _decode_terms(cost, batch, context)
+    terms = _decode_terms(cost, batch, context, decode_s)
     steps = _lines("decode", terms, decode_s)
     result = [
         Line("t_decode_s", decode_s, "T of a decode step", "time", "also the inter-token latency of each"),
@@ -53,7 +53,7 @@ def step(
     if prefill is not None:
         prefill_s = cost.mixed(0, 0, [(prefill, 0)], 1)
         inputs.append(Line("prefill_tokens", prefill, "prompt computed alone", "tokens", "in one step"))
-        terms = _prefill_terms(cost, prefill)
+        terms = _prefill_terms(cost, prefill, prefill_s)
         steps += _lines("prefill", terms, prefill_s)
         result.append(Line("t_prefill_s", prefill_s, "T of the prefill", "time"))
         result.append(Line("prefill_tokens_per_s", prefill / prefill_s, "tokens/s", "number", "of the prefill"))
@@ -66,15 +66,15 @@ Terms = list[tuple[str, float, str]]
 """Name, seconds, and what bounds it."""
 
 
-def _decode_terms(cost: RooflineStep, batch: int, context: int) -> Terms:
+def _decode_terms(cost: RooflineStep, batch: int, context: int, total_s: float) -> Terms:
     without_s, _, _ = cost.decode(batch, 0)
-    attention_s = cost.decode(batch, batch * context)[0] - without_s
-    return [*_common(cost, batch, batch, batch), ("attention", attention_s, f"KV of {batch * context:,} tokens")]
+    attention = ("attention", total_s - without_s, f"KV of {batch * context:,} tokens")
+    return [*_common(cost, batch, batch, batch), attention]
 
 
-def _prefill_terms(cost: RooflineStep, tokens: int) -> Terms:
+def _prefill_terms(cost: RooflineStep, tokens: int, total_s: float) -> Terms:
     common = _common(cost, tokens, 1, 1)
-    attention_s = cost.mixed(0, 0, [(tokens, 0)], 1) - sum(seconds for _, seconds, _ in common)
+    attention_s = total_s - sum(seconds for _, seconds, _ in common)
     return [*common, ("attention", attention_s, "each token with all before it")]
 
 
@@ -88,7 +88,7 @@ def _common(cost: RooflineStep, tokens: int, sequences: int, sampled: int) -> Te
     ]
     if cost.experts is not None:
         terms.append(("experts", cost.experts.seconds(tokens), "the expected distinct ones"))
-    all_reduce_s = cost.comm.latency_s + cost.comm.s_per_token * tokens
+    all_reduce_s = cost.comm.seconds(tokens)
     return [*terms, ("all_reduce", all_reduce_s, "")] if all_reduce_s else terms
 
 

@@ -99,6 +99,10 @@ class AllReduce:
     """Of all layers together."""
     s_per_token: float
 
+    def seconds(self, tokens: int) -> float:
+        """Time for ``tokens``."""
+        return self.latency_s + self.s_per_token * tokens
+
 
 class RooflineStep:
     """Step times of one model on one replica; satisfies the simulator's ``StepCost``."""
@@ -194,7 +198,7 @@ class RooflineStep:
             known = self.overhead_s + self.linear.seconds(tokens)
             if self.experts is not None:
                 known += self.experts.seconds(tokens)
-            known += self.comm.latency_s + self.comm.s_per_token * tokens
+            known += self.comm.seconds(tokens)
             self._tokens[tokens] = known
         return known
 
@@ -264,6 +268,11 @@ def peak_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
     return gpu.dense_flops_per_s("fp8" if native else "fp16")
 
 
+def attention_bytes_per_s(gpu: Gpu) -> float:
+    """Achieved B/s of the card's memory where attention reads the cache."""
+    return gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")
+
+
 def _sublayers(model: ModelShape) -> int:
     """Mixers and MLPs: each ends in an all-reduce."""
     mixers = sum(kind.layers for kind in model.attention) + sum(kind.layers for kind in model.state)
@@ -324,9 +333,8 @@ def _attention(
     kinds: tuple[AttentionLayers, ...], gpu: Gpu, ranks: int, kv_dtype: str, window: int | None, chunked: bool
 ) -> WindowedAttention:
     """Return the seconds of the layers of one window."""
-    read_s = sum(kind.layers * layer_bytes_per_token(kind, kv_dtype, ranks) for kind in kinds) / _attention_bytes_per_s(
-        gpu
-    )
+    read_bytes = sum(kind.layers * layer_bytes_per_token(kind, kv_dtype, ranks) for kind in kinds)
+    read_s = read_bytes / attention_bytes_per_s(gpu)
     flops = sum(kind.layers * decode_flops_per_pair(kind) for kind in kinds)
     pair_flops = sum(kind.layers * prefill_flops_per_pair(kind) for kind in kinds)
     # MLA kernels run decoding rows apart from a prefill.
@@ -352,13 +360,9 @@ def _windows(model: ModelShape, gpu: Gpu, ranks: int, kv_dtype: str) -> tuple[Wi
     )
 
 
-def _attention_bytes_per_s(gpu: Gpu) -> float:
-    return gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")
-
-
 def _state_s(model: ModelShape, gpu: Gpu, ranks: int) -> float:
     """Reading and writing the states of one sequence."""
-    return 2 * state_bytes_per_sequence(model) / ranks / _attention_bytes_per_s(gpu)
+    return 2 * state_bytes_per_sequence(model) / ranks / attention_bytes_per_s(gpu)
 
 
 def _all_reduce(model: ModelShape, gpu: Gpu, ranks: int) -> AllReduce:
