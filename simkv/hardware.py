@@ -78,21 +78,6 @@ class Gpu:
         """Device memory bandwidth, data sheet."""
         return self.value("hbm_bytes_per_s")
 
-    @property
-    def link_h2d_bytes_per_s(self) -> float:
-        """Host to device: measured where it was, else assumed from the link's generation."""
-        return self.value("h2d_bytes_per_s")
-
-    @property
-    def link_d2h_bytes_per_s(self) -> float:
-        """Device to host: measured where it was, else assumed from the link's generation."""
-        return self.value("d2h_bytes_per_s")
-
-    @property
-    def link_duplex_bytes_per_s(self) -> float:
-        """Cap on both directions together."""
-        return self.value("duplex_bytes_per_s")
-
     def has_dense_rate(self, dtype: str) -> bool:
         """Say whether the card multiplies matrices in ``dtype`` natively."""
         return self._rate_name(dtype) in self.figures

@@ -132,7 +132,7 @@ def test_t_avg_of_blocks_reads_them_from_memory_and_over_the_link() -> None:
     vram_s, memory_s = found["inputs"]["vram"], found["inputs"]["memory"]
     assert found["inputs"]["block_bytes"] == size
     assert vram_s == pytest.approx(size / (gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")))
-    assert memory_s == pytest.approx(3.5e-6 + size / gpu.link_h2d_bytes_per_s)
+    assert memory_s == pytest.approx(3.5e-6 + size / gpu.value("h2d_bytes_per_s"))
     assert found["t_avg_s"] == pytest.approx((vram_s + memory_s) / 2)
 
 

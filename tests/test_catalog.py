@@ -55,7 +55,7 @@ def test_hardware_figures_have_unit_source_standing(name: str) -> None:
     for figure in gpu.figures.values():
         assert figure.unit and figure.source and figure.standing in STANDINGS and figure.value >= 0
     assert gpu.usable_bytes <= gpu.vram_bytes
-    assert gpu.link_h2d_bytes_per_s <= gpu.value("host_link_bytes_per_s")
+    assert gpu.value("h2d_bytes_per_s") <= gpu.value("host_link_bytes_per_s")
 
 
 def test_fp8_rate_is_dense() -> None:

@@ -197,4 +197,4 @@ def test_break_even_throughput_prices_the_link() -> None:
 
 def test_hardware_link_example() -> None:
     gpu = load_hardware("h100-sxm5-80gb")
-    assert gpu.link_duplex_bytes_per_s < gpu.link_h2d_bytes_per_s + gpu.link_d2h_bytes_per_s
+    assert gpu.value("duplex_bytes_per_s") < gpu.value("h2d_bytes_per_s") + gpu.value("d2h_bytes_per_s")

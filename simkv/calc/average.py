@@ -10,6 +10,7 @@ from simkv.calc.machine import descriptor_s
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token_per_rank
 from simkv.formulas.latency import tiered_latency
+from simkv.formulas.step import attention_bytes_per_s
 from simkv.formulas.transfer import transfer_s
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
@@ -58,15 +59,15 @@ def of_blocks(
 ) -> Answer:
     """Return T_avg of reading one block of KV: from the card's memory, or over its link (one piece, idle)."""
     size = block_tokens * kv_bytes_per_token_per_rank(model, kv_dtype, tensor_parallel)
-    hbm = gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")
+    hbm, link = attention_bytes_per_s(gpu), gpu.figure("h2d_bytes_per_s")
     inputs = [
         Line("model", model.name, "model", "text"),
         Line("hardware", gpu.name, "hardware", "text"),
         Line("block_bytes", size, "block, one rank", "size", f"{block_tokens} tokens"),
         Line("hbm_bytes_per_s", hbm, "memory of the card", "rate", "as attention reads it"),
-        Line("h2d_bytes_per_s", gpu.link_h2d_bytes_per_s, "host link", "rate", gpu.figure("h2d_bytes_per_s").standing),
+        Line("h2d_bytes_per_s", link.value, "host link", "rate", link.standing),
     ]
-    return two_tiers(p_hit, size / hbm, transfer_s(size, gpu.link_h2d_bytes_per_s, 1, descriptor_s()), inputs)
+    return two_tiers(p_hit, size / hbm, transfer_s(size, link.value, 1, descriptor_s()), inputs)
 
 
 def _part(tier: Tier, mean_s: float) -> Line:

@@ -80,7 +80,8 @@ class Machine:
         """Bandwidth of each way up and what it is: over the link; from SSD to DRAM first, and then over the link."""
         link, link_is = self.link_bytes_per_s, "as given"
         if link is None:
-            link, link_is = self.gpu.link_h2d_bytes_per_s, self.gpu.figure("h2d_bytes_per_s").standing
+            figure = self.gpu.figure("h2d_bytes_per_s")
+            link, link_is = figure.value, figure.standing
         ssd, ssd_is = self.ssd_bytes_per_s, "as given"
         if ssd is None and "ssd_read_bytes_per_s" in self.gpu.figures:
             figure = self.gpu.figure("ssd_read_bytes_per_s")
