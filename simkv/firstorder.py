@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simkv.formulas.transfer import transfer_s
-from simkv.results.window import makespan_s
+from simkv.results.window import finished, makespan_s
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 
@@ -18,8 +18,8 @@ def first_order(config: SystemConfig, data: RunData) -> Mapping[str, float]:
     bytes/s, times in seconds.
     """
     token_bytes = config.engine.block_bytes // config.engine.block_tokens
-    served = ~data.requests["rejected"].astype(bool)
-    if not served.any():
+    served = finished(data)
+    if not len(served):
         return {"kv_token_bytes": token_bytes}
     prompt = float(data.requests["prompt_tokens"][served].mean())
     output = float(data.requests["output_tokens"][served].mean())
@@ -42,8 +42,8 @@ def concurrency_formula(config: SystemConfig, data: RunData) -> float | None:
 
     Windows and states count with what they take while it decodes.
     """
-    served = ~data.requests["rejected"].astype(bool)
-    if not served.any():
+    served = finished(data)
+    if not len(served):
         return None
     engine = config.engine
     tokens = data.requests["prompt_tokens"][served].mean() + data.requests["output_tokens"][served].mean()

@@ -43,16 +43,20 @@ def is_batch(data: RunData) -> bool:
     return arrivals_end_s(data) - first_arrival_s(data) < _BATCH_SPAN * makespan_s(data)
 
 
+def utilization(data: RunData, resource: str) -> float | None:
+    """Return the busy share of ``resource`` over the makespan; None where there is none of it, or no time passed."""
+    instances, makespan = data.instances.get(resource, 0), makespan_s(data)
+    return data.busy_s.get(resource, 0.0) / (instances * makespan) if instances and makespan > 0 else None
+
+
 def utilization_while_arriving(data: RunData, resource: str, since: float = 0.0) -> float | None:
     """Return busy share of ``resource`` between first and last arrival; of the whole run for a batch.
 
     ``since`` leaves out the first part of the arrivals (0.5: the first half of their span).
     """
-    instances = data.instances.get(resource, 0)
-    makespan = makespan_s(data)
-    if not instances or makespan <= 0:
+    whole = utilization(data, resource)
+    if whole is None:
         return None
-    whole = data.busy_s.get(resource, 0.0) / (instances * makespan)
     busy, times = data.timeseries.get(f"{resource}_busy_s"), data.timeseries.get("t_s")
     if busy is None or times is None or len(times) < 2 or is_batch(data):
         return whole
@@ -61,7 +65,7 @@ def utilization_while_arriving(data: RunData, resource: str, since: float = 0.0)
     if end <= begin:
         return whole
     during = np.interp([begin, end], times, busy)
-    return float(during[1] - during[0]) / (instances * (end - begin))
+    return float(during[1] - during[0]) / (data.instances[resource] * (end - begin))
 
 
 def vram_pressure(data: RunData) -> float | None:

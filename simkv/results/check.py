@@ -11,7 +11,7 @@ import numpy as np
 
 from simkv.errors import LawError
 from simkv.results.summary import PARTS, TIERS, hit_rate
-from simkv.results.window import Rows, column, e2e_s
+from simkv.results.window import Rows, column, e2e_s, finished
 from simkv.sim.rundata import REQUEST_COLUMNS, RunData
 
 RELATIVE = 1e-9
@@ -49,7 +49,7 @@ def _columns(data: RunData) -> Iterator[str]:
 
 
 def _ordered(data: RunData) -> Iterator[str]:
-    rows = _finished(data)
+    rows = finished(data)
     times = [column(data, f"{name}_s", rows) for name in ("arrival", "scheduled", "first_token", "finish")]
     names = ("arrival", "scheduled", "first token", "finish")
     for place in range(3):
@@ -59,13 +59,13 @@ def _ordered(data: RunData) -> Iterator[str]:
 
 
 def _recorded_in_order(data: RunData) -> Iterator[str]:
-    finish = column(data, "finish_s", _finished(data))
+    finish = column(data, "finish_s", finished(data))
     if (np.diff(finish) < 0).any():
         yield f"records are not in the order in which requests ended ({int((np.diff(finish) < 0).sum())} times)"
 
 
 def _parts_sum(data: RunData) -> Iterator[str]:
-    rows = _finished(data)
+    rows = finished(data)
     parts = np.zeros(len(rows))
     for part in PARTS:
         values = column(data, f"{part}_time_s", rows)
@@ -78,7 +78,7 @@ def _parts_sum(data: RunData) -> Iterator[str]:
 
 
 def _hits(data: RunData) -> Iterator[str]:
-    rows = _finished(data)
+    rows = finished(data)
     hits = np.zeros(len(rows))
     for tier in TIERS:
         found = column(data, f"hit_{tier}_tokens", rows)
@@ -91,7 +91,7 @@ def _hits(data: RunData) -> Iterator[str]:
 
 
 def _sums(data: RunData) -> Iterator[str]:
-    rows = _finished(data)
+    rows = finished(data)
     for name, total in (("preemptions", data.preemptions), ("recomputed_tokens", data.recomputed_tokens)):
         found = int(data.requests[name][rows].sum(dtype="i8"))
         if found > total or (found != total and not data.live):
@@ -101,7 +101,7 @@ def _sums(data: RunData) -> Iterator[str]:
 def _intervals(data: RunData) -> Iterator[str]:
     if data.live:
         return
-    rows = _finished(data)
+    rows = finished(data)
     steps = {name: values.astype("f8") for name, values in data.steps.items()}
     weight = steps["decodes"] * steps["count"]
     mean = steps["first_s"] + steps["growth_s"] * (steps["count"] - 1) / 2
@@ -126,7 +126,7 @@ def _busy(data: RunData) -> Iterator[str]:
 
 def _little(data: RunData) -> Iterator[str]:
     """The integral of N(t), N counted by sweeping arrivals and ends, equals the sum of sojourns."""
-    rows = _finished(data)
+    rows = finished(data)
     if not len(rows):
         return
     arrival, finish = column(data, "arrival_s", rows), column(data, "finish_s", rows)
@@ -147,10 +147,6 @@ def _rows(data: RunData, rows: Rows, broken: np.ndarray, what: str) -> Iterator[
     if broken.any():
         ids = ", ".join(str(i) for i in data.requests["id"][rows][broken][:_SHOWN])
         yield f"{what}: {int(broken.sum())} requests, first {ids}"
-
-
-def _finished(data: RunData) -> Rows:
-    return np.flatnonzero(~data.requests["rejected"].astype(bool))
 
 
 LAWS: dict[str, Callable[[RunData], Iterator[str]]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simkv.results.stats import Floats, around, batch_means, finite, half_width
-from simkv.results.window import LATENCIES, Rows, Window
+from simkv.results.window import LATENCIES, Rows, Window, finished
 from simkv.sim.rundata import RunData
 
 
@@ -63,7 +63,7 @@ def differences(run: RunData, baseline: RunData, window: Window) -> dict[str, Di
 
 
 def _pairs(run: RunData, baseline: RunData, rows: Rows) -> tuple[Rows, Rows]:
-    candidates = np.flatnonzero(~baseline.requests["rejected"].astype(bool))
+    candidates = finished(baseline)
     ids = baseline.requests["id"][candidates]
     order = np.argsort(ids, kind="stable")
     candidates, ids = candidates[order], ids[order]

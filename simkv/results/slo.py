@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.results.context import SummaryContext
-from simkv.results.window import Rows, Window, column, e2e_s, makespan_s, tpot_s, ttft_s
+from simkv.results.window import Rows, Window, column, e2e_s, finished, makespan_s, tpot_s, ttft_s
 from simkv.sim.rundata import RunData
 
 Booleans = NDArray[np.bool_]
@@ -41,8 +41,7 @@ def goodput_per_s(data: RunData, ctx: SummaryContext) -> float | None:
     makespan = makespan_s(data)
     if not _has_slo(ctx) or makespan <= 0:
         return None
-    rows = np.flatnonzero(~data.requests["rejected"].astype(bool))
-    return float(met_limits(data, ctx, rows).sum()) / makespan
+    return float(met_limits(data, ctx, finished(data)).sum()) / makespan
 
 
 def met_limits(data: RunData, ctx: SummaryContext, rows: Rows) -> Booleans:

@@ -8,7 +8,7 @@ import numpy as np
 
 from simkv.results.bottleneck import is_batch, utilization_while_arriving
 from simkv.results.stats import Floats
-from simkv.results.window import Rows, arrivals_end_s, column, first_arrival_s
+from simkv.results.window import Rows, arrivals_end_s, column, finished_by_arrival, first_arrival_s
 from simkv.sim.rundata import RunData
 
 SLICES = 20
@@ -41,8 +41,7 @@ def growth(data: RunData) -> Growth | None:
     left waiting when the arrivals end (those that follow no answer). A batch (arrivals in
     the first tenth of the run) has no rate to compare with, and is never growth.
     """
-    rows = np.flatnonzero(~data.requests["rejected"].astype(bool))
-    rows = rows[np.argsort(data.requests["arrival_s"][rows], kind="stable")]
+    rows = finished_by_arrival(data)
     rows = rows[column(data, "arrival_s", rows) <= arrivals_end_s(data)]
     if len(rows) < MIN_REQUESTS or is_batch(data):
         return None

@@ -14,7 +14,7 @@ from simkv.results.paired import Difference, differences
 from simkv.results.stats import distribution, finite
 from simkv.results.verdict import verdict
 from simkv.results.warnings import find_warnings
-from simkv.results.window import LATENCIES, Window, column, makespan_s, open_window, same_window
+from simkv.results.window import LATENCIES, Rows, Window, column, finished, makespan_s, open_window, same_window
 from simkv.sim.rundata import RunData
 
 Summary = dict[str, object]
@@ -50,7 +50,7 @@ def summarize(data: RunData, ctx: SummaryContext, baselines: Mapping[str, RunDat
 def _figures(data: RunData, ctx: SummaryContext, window: Window) -> Summary:
     """Return everything that needs no baseline."""
     figures: Summary = _identity(ctx) | _counts(data) | _latencies(data, window) | _loads(data, window)
-    figures |= _rates(data, ctx, figures) | _resources(data, ctx)
+    figures |= _rates(data, ctx) | _resources(data, ctx)
     figures["hit_rate"] = hit_rate(data)
     figures["slo_attainment"] = _slo(data, ctx, window, figures)
     figures["classes"] = _classes(data, window)
@@ -76,7 +76,7 @@ def _identity(ctx: SummaryContext) -> Summary:
 
 
 def _counts(data: RunData) -> Summary:
-    finished = ~data.requests["rejected"].astype(bool)
+    rows = finished(data)
     return {
         "requests": {
             "arrived": int(data.arrived),
@@ -84,15 +84,15 @@ def _counts(data: RunData) -> Summary:
             "rejected": int(data.rejected),
             "live": int(data.live),
         },
-        "prompt_tokens": _total(data, "prompt_tokens", finished),
-        "output_tokens": _total(data, "output_tokens", finished),
+        "prompt_tokens": _total(data, "prompt_tokens", rows),
+        "output_tokens": _total(data, "output_tokens", rows),
         "makespan_s": makespan_s(data),
         "preemptions": int(data.preemptions),
         "recomputed_tokens": int(data.recomputed_tokens),
     }
 
 
-def _total(data: RunData, name: str, rows: np.ndarray) -> int:
+def _total(data: RunData, name: str, rows: Rows) -> int:
     return int(data.requests[name][rows].sum(dtype="i8"))
 
 
@@ -120,11 +120,11 @@ def _loads(data: RunData, window: Window) -> Summary:
     }
 
 
-def _rates(data: RunData, ctx: SummaryContext, figures: Summary) -> Summary:
+def _rates(data: RunData, ctx: SummaryContext) -> Summary:
     makespan = makespan_s(data)
     if makespan <= 0:
         return {}
-    tokens_per_s = _total(data, "output_tokens", ~data.requests["rejected"].astype(bool)) / makespan
+    tokens_per_s = _total(data, "output_tokens", finished(data)) / makespan
     return {
         "requests_per_s": data.finished / makespan,
         "output_tokens_per_s": tokens_per_s,
@@ -145,20 +145,20 @@ def _cost(ctx: SummaryContext, tokens_per_s: float) -> Summary:
 
 def hit_rate(data: RunData) -> dict[str, float] | None:
     """Return the share of the finished requests' prompt tokens by the tier that served them."""
-    finished = ~data.requests["rejected"].astype(bool)
-    prompt = _total(data, "prompt_tokens", finished)
+    rows = finished(data)
+    prompt = _total(data, "prompt_tokens", rows)
     if not prompt:
         return None
-    hits = {tier: _total(data, f"hit_{tier}_tokens", finished) for tier in TIERS}
+    hits = {tier: _total(data, f"hit_{tier}_tokens", rows) for tier in TIERS}
     rates = {tier: tokens / prompt for tier, tokens in hits.items()}
     rates["miss"] = (prompt - sum(hits.values())) / prompt
-    rates["ceiling"] = _total(data, "ceiling_tokens", finished) / prompt
+    rates["ceiling"] = _total(data, "ceiling_tokens", rows) / prompt
     return rates
 
 
 def _resources(data: RunData, ctx: SummaryContext) -> Summary:
     makespan = makespan_s(data)
-    present = {name: data.instances.get(name, 0) if ctx.has(name) else 0 for name in bottleneck.RESOURCES}
+    present = {name for name in bottleneck.RESOURCES if ctx.has(name) and data.instances.get(name)}
     return {
         "concurrency": {
             "formula": ctx.concurrency_formula,
@@ -167,13 +167,13 @@ def _resources(data: RunData, ctx: SummaryContext) -> Summary:
         },
         "kv_usage": {tier: _usage(data, tier) if tier in ctx.tiers else None for tier in TIERS},
         "bytes": {
-            name: int(data.bytes.get(name, 0)) if present[name] else None
+            name: int(data.bytes.get(name, 0)) if name in present else None
             for name in bottleneck.RESOURCES
             if name != "gpu"
         },
         "utilization": {
-            name: finite(data.busy_s.get(name, 0.0) / (number * makespan)) if number and makespan > 0 else None
-            for name, number in present.items()
+            name: finite(bottleneck.utilization(data, name)) if name in present else None
+            for name in bottleneck.RESOURCES
         },
     }
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from simkv.results.bottleneck import NAMES, RESOURCES, SATURATED, UPLINKS, utilization_while_arriving
+from simkv.results.bottleneck import NAMES, RESOURCES, SATURATED, UPLINKS, utilization, utilization_while_arriving
 from simkv.results.context import SummaryContext
 from simkv.results.paired import Difference
 from simkv.results.quantity import count, digits, seconds, share
 from simkv.results.stationarity import growth
-from simkv.results.window import Window, makespan_s
+from simkv.results.window import Window
 from simkv.sim.rundata import RunData
 
 Warning_ = dict[str, str]
@@ -87,11 +87,11 @@ def _offload_hurts(against: Mapping[str, Difference]) -> Iterator[tuple[str, str
 
 
 def _saturated(data: RunData) -> Iterator[tuple[str, str]]:
-    makespan = makespan_s(data)
     for name in (*RESOURCES, *UPLINKS.values()):
-        if name == "gpu" or not data.instances.get(name) or makespan <= 0:
+        whole = utilization(data, name)
+        if name == "gpu" or whole is None:
             continue
-        shares = {"of the time": data.busy_s.get(name, 0.0) / (data.instances[name] * makespan)}
+        shares = {"of the time": whole}
         shares |= {when: utilization_while_arriving(data, name, since) or 0.0 for when, since in _WHILE_ARRIVING}
         when = max(shares, key=lambda key: shares[key])
         if shares[when] > SATURATED:

@@ -23,6 +23,17 @@ def column(data: RunData, name: str, rows: Rows | None = None) -> Floats:
     return chosen.astype(np.float64, copy=False)
 
 
+def finished(data: RunData) -> Rows:
+    """Return the rows of the requests that finished, in the order of the records."""
+    return np.flatnonzero(~data.requests["rejected"].astype(bool))
+
+
+def finished_by_arrival(data: RunData) -> Rows:
+    """Return the rows of the requests that finished, in order of arrival."""
+    rows = finished(data)
+    return rows[np.argsort(data.requests["arrival_s"][rows], kind="stable")]
+
+
 def ttft_s(data: RunData, rows: Rows) -> Floats:
     """First token minus arrival."""
     return column(data, "first_token_s", rows) - column(data, "arrival_s", rows)
@@ -66,8 +77,7 @@ class Window:
 
 def open_window(data: RunData, warm_up: Literal["auto"] | float) -> Window:
     """Return the window of the finished requests after ``warm_up``."""
-    rows = np.flatnonzero(~data.requests["rejected"].astype(bool))
-    rows = rows[np.argsort(data.requests["arrival_s"][rows], kind="stable")]
+    rows = finished_by_arrival(data)
     if not len(rows):
         return Window(rows, 0.0, 0.0)
     arrival = column(data, "arrival_s", rows)
