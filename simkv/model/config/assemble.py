@@ -114,7 +114,8 @@ def _shape(fields: Fields, top: Fields, family: Family, name: str) -> ModelShape
     dtype = dtype_of(fields, top)
     extra = family.extras(fields, kinds)
     moe = experts_of(fields, kinds) if family.mlp else None
-    dense = _dense_layers(family, kinds, moe.layers if moe else 0)
+    with_experts = moe.layers if moe else 0
+    dense = _dense_layers(family, kinds, with_experts)
     longest = _longest(fields, family)
     shape = ModelShape(
         name=name,
@@ -126,7 +127,7 @@ def _shape(fields: Fields, top: Fields, family: Family, name: str) -> ModelShape
         dtype=dtype,
         max_position_embeddings=longest,
         state=_states(fields, family, kinds, dtype),
-        dense_mlp_layers=None if dense == layers - (moe.layers if moe else 0) else dense,
+        dense_mlp_layers=None if dense == layers - with_experts else dense,
         moe=moe,
         tie_embeddings=_tied(fields, top),
         mlp_matrices=family.matrices(fields),

@@ -103,11 +103,6 @@ GROUPED = by_kind(grouped)
 """The attention of most models."""
 
 
-def gated(fields: Fields, kind: str) -> AttentionLayers:
-    """Grouped heads whose query projection makes an output gate too (Qwen3-Next)."""
-    return replace(grouped(fields, kind), output_gate=fields.flag("attn_output_gate", True))
-
-
 def latent(fields: Fields, kind: str) -> AttentionLayers:
     """One latent a token (MLA)."""
     heads = fields.count("num_attention_heads")

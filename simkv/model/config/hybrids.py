@@ -5,7 +5,7 @@ Defaults here are those that aren't sizes (``classes.py``), with the same source
 
 from __future__ import annotations
 
-from simkv.model.config.attention import by_kind, gated, latent, made
+from simkv.model.config.attention import by_kind, latent, made
 from simkv.model.config.extras import bart_encoder, if_gated, output_gate, t5_encoder
 from simkv.model.config.family import LIMITLESS, Family, plain_mlp
 from simkv.model.config.fields import MOST_LAYERS, Fields
@@ -38,7 +38,7 @@ from simkv.model.layers import AttentionLayers
 
 _DELTA = {
     "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+    "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32, "attn_output_gate": True,
 }  # fmt: skip
 _DELTA_MOE = _DELTA | {"decoder_sparse_step": 1, "shared_expert_intermediate_size": 512}
 _MAMBA2 = {
@@ -84,11 +84,11 @@ _LFM2 = Family(_TIED, layout=or_else("full_attn_idxs", by_indices("full_attn_idx
 HYBRIDS: dict[str, Family] = {
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
-        Family(_DELTA_MOE, attention_every(4), by_kind(gated), gated_delta_net),
+        Family(_DELTA_MOE, attention_every(4), mixer=gated_delta_net),
     ),
     **dict.fromkeys(
         ("qwen3_5", "qwen3_5_text"),
-        Family(_DELTA, attention_every(4), by_kind(gated), gated_delta_net),
+        Family(_DELTA, attention_every(4), mixer=gated_delta_net),
     ),
     "kimi_linear": Family(layout=by_kda_lists, attention=by_kind(latent), mixer=kda, extras=output_gate),
     **dict.fromkeys(("minimax", "minimax_m1", "minimax_text_01", "minimax_vl_01"),

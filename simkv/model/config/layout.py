@@ -49,8 +49,7 @@ def kinds_of(fields: Fields, rule: Layout, layers: int) -> list[str]:
     for name in _SAID_TWICE if listed is not None else ():
         fields.key_of(name)
     kinds = rule(fields, layers) if listed is None else _listed(fields, listed, layers)
-    chunk = fields.maybe("attention_chunk_size") if CHUNKED in kinds else None
-    if CHUNKED in kinds and chunk is None:
+    if CHUNKED in kinds and fields.maybe("attention_chunk_size") is None:
         kinds = [FULL if kind == CHUNKED else kind for kind in kinds]
     if SLIDING in kinds and not window_on(fields):
         kinds = [FULL if kind == SLIDING else kind for kind in kinds]
@@ -66,7 +65,9 @@ def window_on(fields: Fields) -> bool:
 def _listed(fields: Fields, listed: list[object], layers: int) -> list[str]:
     unknown = [item for item in listed if not isinstance(item, str) or item not in LISTED]
     if unknown:
-        raise fields.fail("layer_types", f"{unknown[0]!r} is no kind of layer that can be sized", f"know {_names()}")
+        raise fields.fail(
+            "layer_types", f"{unknown[0]!r} is no kind of layer that can be sized", f"know {', '.join(LISTED)}"
+        )
     drafts = fields.maybe("num_nextn_predict_layers", 0, MOST_LAYERS) or 0
     if len(listed) not in (layers, layers + drafts):
         raise fields.fail("layer_types", f"lists {len(listed)} layers, not {layers}", "see num_hidden_layers")
@@ -78,10 +79,6 @@ def _listed(fields: Fields, listed: list[object], layers: int) -> list[str]:
             "attention_chunk_size", "is missing, and some layers are chunked", "add their chunk in tokens"
         )
     return kinds
-
-
-def _names() -> str:
-    return ", ".join(LISTED)
 
 
 def full(fields: Fields, layers: int) -> list[str]:
@@ -157,12 +154,9 @@ def full_where_no_rope(fields: Fields, layers: int) -> list[str]:
     ``no_rope_layers`` has 1 for a layer *with* them; missing or empty it is every 4th layer without.
     """
     interval = fields.maybe("no_rope_layer_interval", 1, MOST_LAYERS) or 4
-    rotary = fields.counts("no_rope_layers", 1)
-    if rotary is None:
+    if fields.items("no_rope_layers") is None:
         return [CHUNKED if (number + 1) % interval else FULL for number in range(layers)]
-    if len(rotary) != layers:
-        raise fields.fail("no_rope_layers", f"lists {len(rotary)} layers, not {layers}", "see num_hidden_layers")
-    return [CHUNKED if one else FULL for one in rotary]
+    return by_numbers("no_rope_layers", FULL, CHUNKED)(fields, layers)
 
 
 def attention_every(period: int) -> Layout:

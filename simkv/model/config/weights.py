@@ -215,11 +215,13 @@ def _parts(modules: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _compressed(section: Fields) -> Quantised | None:
     """compressed-tensors: groups of targets, each with bits, type and group size."""
     groups = section.section("config_groups")
+    if groups is None:
+        return None
     rules: list[tuple[Rule, str]] = []
     named: list[tuple[str, str]] = []
     size = 0
-    for name in groups.values if groups is not None else ():
-        group = groups.section(name) if groups is not None else None
+    for name in groups.values:
+        group = groups.section(name)
         weights = group.section("weights") if group is not None else None
         if group is None or weights is None:
             continue
