@@ -95,11 +95,11 @@ def _of_memory(name: str, given: Mapping[str, Figure], share: Figure) -> Iterato
     if not name:
         return
     count, memory = given["memory_count"], load_component(name)
-    yield "dram_peak_bytes_per_s", _times(count, memory.figures["peak_bytes_per_s"], memory.name)
+    peak = _times(count, memory.figures["peak_bytes_per_s"], memory.name)
+    yield "dram_peak_bytes_per_s", peak
     if "sustained_bytes_per_s" in memory.figures:
         yield "dram_bytes_per_s", _times(count, memory.figures["sustained_bytes_per_s"], memory.name)
     else:
-        peak = _times(count, memory.figures["peak_bytes_per_s"], memory.name)
         source = f"{share.value:g} of {peak.source}; {share.source}"
         yield "dram_bytes_per_s", Figure(share.value * peak.value, peak.unit, source, share.standing)
 
