@@ -66,9 +66,8 @@ def told(source: TraceSource | SessionsSource, report: ReadReport) -> Iterator[C
     """Show how far reading has come, and let Ctrl-C wait for a moment when it does no harm."""
     from simkv.cli.interrupt import Interrupt
     from simkv.cli.progress import Progress
-    from simkv.workload.readers.extent import expected_lines
 
-    expected = expected_lines(source.path)
+    expected = source.expected_requests()
     with Interrupt() as interrupt, Progress() as shown:
 
         def tick(_: int) -> None:

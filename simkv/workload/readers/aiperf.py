@@ -75,7 +75,7 @@ class AiperfReader:
 
     def expected_requests(self, path: Path, sessions: int | None) -> int:
         """Return about how many lines the file has, whatever they belong to."""
-        return round(expected_lines(path))
+        return expected_lines(path)
 
     def _turns(self, path: Path, report: ReadReport) -> Iterator[tuple[Turn, _Session]]:
         fields = Fields(path, _KEYS)

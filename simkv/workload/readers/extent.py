@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from simkv.workload.readers.files import HEAD_BYTES, head, parts, whole
+from simkv.workload.readers.files import HEAD_BYTES, head, whole
 
 _GZIP_TRAILER_BYTES = 4
 _ENOUGH_BYTES = 1 << 26
 
 
-def expected_lines(path: Path) -> float:
+def expected_lines(path: Path) -> int:
     """Return about how many lines ``path`` has, by the length of its first ones; at least 1.
 
-    Of a gzip file the last four bytes say how large the text is, modulo 4 GiB. A folder has as many
-    as its files of sessions hold requests.
+    Of a gzip file the last four bytes say how large the text is, modulo 4 GiB.
     """
-    if path.is_dir():
-        return expected_keys(parts(path), b'"in"')
     start = head(path)
     lines = max(1, start.count(b"\n"))
     if len(start) < HEAD_BYTES:
         return lines
-    return max(1.0, _text_bytes(path) * lines / len(start))
+    return max(1, round(_text_bytes(path) * lines / len(start)))
 
 
 def expected_keys(files: Sequence[Path], key: bytes) -> int:

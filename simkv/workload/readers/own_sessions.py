@@ -63,7 +63,7 @@ class OwnSessionsReader:
 
     def expected_requests(self, path: Path, sessions: int | None) -> int:
         """Return about how many lines the file has, whatever they belong to."""
-        return round(expected_lines(path))
+        return expected_lines(path)
 
 
 def _turn_request(row: Row, line: int, fields: Fields, report: ReadReport) -> Request:

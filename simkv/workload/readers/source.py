@@ -46,7 +46,7 @@ class TraceSource:
 
     def expected_requests(self) -> int:
         """Return about how many requests there are, for a progress bar."""
-        lines = round(expected_lines(self.path))
+        lines = expected_lines(self.path)
         return lines if self._limit is None else min(lines, self._limit)
 
     def arrivals(self) -> Iterator[Request]:
