@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simkv.calc.answer import Answer, Line, shown
-from simkv.calc.machine import ssd_read_bytes_per_s, too_long, unfit
+from simkv.calc.machine import kv_dtype_line, machine_lines, ssd_read_bytes_per_s, too_long, unfit
 from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
-from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, kv_dtype_or_default, vector_bytes
+from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, vector_bytes
 from simkv.formulas.step import peak_flops_per_s, step_cost
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
@@ -139,12 +139,10 @@ def _check(machine: Machine, objective: str, link_price: float | None) -> None:
 
 
 def _inputs(machine: Machine, span_tokens: int, objective: str, link_price: float) -> list[Line]:
-    ranks, dtype = machine.tensor_parallel, native_weight_dtype(machine.model, machine.weight_dtype)
     inputs = [
-        Line("model", machine.model.name, "model", "text", f"{dtype} weights"),
-        Line("hardware", machine.gpu.name, "hardware", "text", f"{ranks} GPU{'s' * (ranks > 1)}"),
+        *machine_lines(machine.model, machine.gpu, machine.tensor_parallel, machine.weight_dtype),
         Line("span_tokens", span_tokens, "span", "tokens"),
-        Line("kv_dtype", kv_dtype_or_default(machine.kv_dtype), "KV dtype", "text"),
+        kv_dtype_line(machine.kv_dtype),
     ]
     if objective == "throughput":
         inputs.append(Line("link_price", link_price, "price of a link second", "number", "of a GPU second"))

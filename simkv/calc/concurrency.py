@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from simkv.calc.answer import Answer, Line, shown
-from simkv.calc.machine import too_long
+from simkv.calc.machine import kv_dtype_line, machine_lines, too_long
 from simkv.errors import InfeasibleError
 from simkv.formulas.concurrency import max_concurrency
-from simkv.formulas.kv_size import kv_dtype_or_default
 from simkv.formulas.memory import MemoryBudget, kv_budget
 from simkv.formulas.pages import NULL_PAGES, PageLayout, page_layout, printed_tokens, state_pages
-from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 
@@ -53,8 +51,7 @@ def of_machine(
         max_num_batched_tokens, max_model_len=ceil(residency * length),
     )  # fmt: skip
     inputs = [
-        Line("model", model.name, "model", "text", f"{native_weight_dtype(model, weight_dtype)} weights"),
-        Line("hardware", gpu.name, "hardware", "text", f"{tensor_parallel} GPU{'s' * (tensor_parallel > 1)}"),
+        *machine_lines(model, gpu, tensor_parallel, weight_dtype),
         *_asked(tokens, length, kv_dtype),
     ]
     pool = _Pool(budget.layout, budget.num_gpu_blocks, budget.block_bytes, length, max_num_batched_tokens)
@@ -154,7 +151,7 @@ class _Pool:
 def _asked(tokens: int | None, length: int, kv_dtype: str) -> list[Line]:
     return [
         Line("tokens", length, "tokens of a sequence, T", "tokens", "" if tokens else "the model's longest"),
-        Line("kv_dtype", kv_dtype_or_default(kv_dtype), "KV dtype", "text"),
+        kv_dtype_line(kv_dtype),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simkv.calc.answer import Answer, Line
-from simkv.calc.machine import too_long
+from simkv.calc.machine import kv_dtype_line, too_long
 from simkv.formulas import kv_size as forms
 from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape, StateLayers
 
@@ -32,7 +32,7 @@ def kv_size(model: ModelShape, tokens: int, batch: int = 1, kv_dtype: str = "aut
         Line("model", model.name, "model", "text", f"{model.attention_kind}, {model.layers} layers"),
         Line("tokens", tokens, "tokens of a sequence", "tokens"),
         Line("batch", batch, "sequences", "count"),
-        Line("kv_dtype", forms.kv_dtype_or_default(kv_dtype), "KV dtype", "text", _overhead(kv_dtype)),
+        kv_dtype_line(kv_dtype, _overhead(kv_dtype)),
         Line("tensor_parallel", tensor_parallel, "ranks", "count"),
     ]
     steps = [_kind_line(kind, kv_dtype, tensor_parallel) for kind in model.attention]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from simkv.calc.answer import Line
 from simkv.catalog import load_hardware, load_machine
-from simkv.formulas.weights import weight_bytes_per_rank
+from simkv.formulas.kv_size import kv_dtype_or_default
+from simkv.formulas.weights import native_weight_dtype, weight_bytes_per_rank
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 from simkv.units import short
@@ -21,6 +23,20 @@ def load_gpu(name: str) -> Gpu:
         return found
     brought = {key: found.figures[key] for key in _OF_THE_HOST if key in found.figures}
     return load_hardware(found.gpu).with_figures(**brought)
+
+
+def machine_lines(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, mode: str = "") -> list[Line]:
+    """Return what says which model runs on what; ``mode``: how its steps run, where that matters."""
+    gpus = f"{ranks} GPU{'s' * (ranks > 1)}"
+    return [
+        Line("model", model.name, "model", "text", f"{native_weight_dtype(model, weight_dtype)} weights"),
+        Line("hardware", gpu.name, "hardware", "text", f"{gpus}, {mode}" if mode else gpus),
+    ]
+
+
+def kv_dtype_line(kv_dtype: str, note: str = "") -> Line:
+    """Return what says in which format a cache is kept."""
+    return Line("kv_dtype", kv_dtype_or_default(kv_dtype), "KV dtype", "text", note)
 
 
 def descriptor_s() -> float:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from simkv.calc.answer import Answer, Line
-from simkv.calc.machine import too_long, unfit
-from simkv.formulas.kv_size import kv_dtype_or_default
+from simkv.calc.machine import kv_dtype_line, machine_lines, too_long, unfit
 from simkv.formulas.step import Mode, Roofline, RooflineStep, step_cost
-from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 
@@ -36,11 +34,10 @@ def step(
     cost = step_cost(model, gpu, tensor_parallel, weight_dtype, kv_dtype, mode)
     decode_s, growth_s, _ = cost.decode(batch, batch * context)
     inputs = [
-        Line("model", model.name, "model", "text", f"{native_weight_dtype(model, weight_dtype)} weights"),
-        Line("hardware", gpu.name, "hardware", "text", f"{tensor_parallel} GPU{'s' * (tensor_parallel > 1)}, {mode}"),
+        *machine_lines(model, gpu, tensor_parallel, weight_dtype, mode),
         Line("batch", batch, "sequences decoding", "count"),
         Line("context_tokens", context, "context of each", "tokens"),
-        Line("kv_dtype", kv_dtype_or_default(kv_dtype), "KV dtype", "text"),
+        kv_dtype_line(kv_dtype),
     ]
     terms = _decode_terms(cost, batch, context, decode_s)
     steps = _lines("decode", terms, decode_s)
