@@ -110,12 +110,12 @@ def detect(path: Path, start: bytes) -> TraceReader:
     """Return the reader for a file that begins with ``start``; raises InputError where none fits."""
     lines = [line for line in start.split(b"\n", SNIFFED_LINES)[:SNIFFED_LINES] if line.strip()]
     label = looks_like(start)
-    for reader in () if label else READERS.values():
-        if reader.sniff(lines):
-            return reader
     if label:
         mend = f"formats that are read: {', '.join(READERS)}"
         raise InputError(Problem(f"looks like {label}, which is not read", mend, file=str(path)))
+    for reader in READERS.values():
+        if reader.sniff(lines):
+            return reader
     if len(lines[0]) > MAX_LINE_BYTES:
         raise too_long(path, 1, lines[0])
     what = "is of no known format"
