@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from simkv.errors import InputError
+from simkv.workload.readers.content import is_served
 from simkv.workload.readers.jsonl import Fields, Row, kind, rows
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
@@ -75,10 +76,8 @@ def hashed_requests(
         prompt = fields.tokens(row, "input_length", line, 1)
         output = fields.tokens(row, "output_length", line, 0)
         ids = block_ids(row, line, prompt, block_tokens, fields, ("hash_ids", "input_length"))
-        if output == 0:
-            report.note("no_output", "output_length is 0: nothing was generated", line, dropped=True)
-            continue
-        yield hashed_request(arrival_s, prompt, output, ids, block_tokens, report)
+        if is_served(prompt, output, ("input_length", "output_length"), report):
+            yield hashed_request(arrival_s, prompt, output, ids, block_tokens, report)
 
 
 def hashed_request(

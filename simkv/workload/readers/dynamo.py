@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from simkv.workload.readers.blocks import hashed_request
+from simkv.workload.readers.content import is_served
 from simkv.workload.readers.jsonl import Fields, Row, first_objects, kind, rows
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.request import Request
@@ -71,8 +72,7 @@ class DynamoReader:
             prompt = inner.tokens(body, "input_tokens", line, 1)
             output = inner.tokens(body, "output_tokens", line, 0)
             ids, block_tokens = _blocks(body, line, prompt, blocks, fields, report)
-            if output == 0:
-                report.note("no_output", "output_tokens is 0: nothing was generated", line, dropped=True)
+            if not is_served(prompt, output, ("input_tokens", "output_tokens"), report):
                 continue
             context = event.get("agent_context")
             name = context.get("session_id") if isinstance(context, dict) else None

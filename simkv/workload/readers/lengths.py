@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simkv.workload.readers.blocks import block_spans
+from simkv.workload.readers.content import is_served
 from simkv.workload.readers.jsonl import Fields, Row, first_objects, rows
 from simkv.workload.readers.report import ReadReport
 from simkv.workload.readers.tokens import BLOCK_TOKENS, MOST, TokenBlocks
@@ -67,8 +68,7 @@ class LengthsReader:
             arrival_s = fields.time(row, spelling.arrival, line) / spelling.per_s
             prompt = fields.tokens(row, spelling.prompt, line, 1)
             output = fields.tokens(row, spelling.output, line, 0)
-            if output == 0:
-                report.note("no_output", f"{spelling.output} is 0: nothing was generated", line, dropped=True)
+            if not is_served(prompt, output, (spelling.prompt, spelling.output), report):
                 continue
             tokens = _tokens(row, line, ((_INPUT_IDS, prompt), (_OUTPUT_IDS, output)), fields)
             if tokens:
