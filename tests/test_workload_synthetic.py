@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from simkv.errors import InputError
 from simkv.workload.replay import FixedSource
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Source
 from simkv.workload.synthetic import build
+from tests import serving
 
 PLAIN: dict[str, Any] = {
     "kind": "plain",
@@ -45,21 +45,7 @@ CLOSED = {"process": "closed_loop", "users": 8, "think_time": 2.0}
 
 def serve(source: Source, service_s: Callable[[Request], float]) -> list[Request]:
     """Let every request take ``service_s``, all at once; return them in order of arrival."""
-    served: list[Request] = []
-    ends: list[tuple[float, int, Request]] = []
-    arrivals = source.arrivals()
-    following = next(arrivals, None)
-    while following is not None or ends:
-        if following is not None and (not ends or following.arrival_s <= ends[0][0]):
-            coming, following = (following,), next(arrivals, None)
-        else:
-            ended_s, _, done = heapq.heappop(ends)
-            coming = source.after(done, ended_s, True)
-            assert all(request.arrival_s >= ended_s for request in coming)
-        for request in coming:
-            served.append(request)
-            heapq.heappush(ends, (request.arrival_s + service_s(request), request.id, request))
-    return sorted(served, key=lambda r: (r.arrival_s, r.id))
+    return sorted(serving.serve(source, service_s).requests, key=lambda r: (r.arrival_s, r.id))
 
 
 def quick(request: Request) -> float:
