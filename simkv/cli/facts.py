@@ -7,13 +7,11 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from simkv import catalog, units
-from simkv.cli.machines import DECIMAL, terabytes
+from simkv.cli.machines import DECIMAL, Rows, terabytes
 from simkv.formulas.kv_size import kv_bytes_per_token
 from simkv.hardware import Figure, Gpu
 from simkv.instances import Component, Drive, Instance
 from simkv.model import ModelShape
-
-Rows = list[dict[str, Any]]
 
 
 def fact(name: str, value: Any, unit: str = "", standing: str = "", source: str = "") -> dict[str, Any]:

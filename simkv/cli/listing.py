@@ -9,13 +9,13 @@ from typing import Any
 
 from simkv import catalog, units
 from simkv.catalog.storage import KINDS
-from simkv.cli.machines import DECIMAL, terabytes
+from simkv.cli.facts import FINDERS
+from simkv.cli.machines import DECIMAL, Rows, terabytes
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token
 from simkv.model import ModelShape
 from simkv.scenario import presets
 
-Rows = list[dict[str, Any]]
 _LISTS = ("models", "hardware", "instances", "storage", "engines")
 
 
@@ -50,8 +50,6 @@ def describe(name: str) -> Rows:
 
     Raises InputError for an unknown name and for a file that can't be sized.
     """
-    from simkv.cli.facts import FINDERS
-
     for find, facts in FINDERS:
         try:
             return facts(find(name))

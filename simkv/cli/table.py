@@ -18,8 +18,9 @@ def table(
     """
     cut = [[_cut(cell) for cell in row[:-1]] + [row[-1]] for row in rows]
     if width is not None:
-        cut = [line for row in cut for line in _broken(row, max(_NARROWEST, width - _before_last(head, cut)))]
-    widths = [max([len(title), *(len(row[k]) for row in cut)]) for k, title in enumerate(head)]
+        before_last = sum(column + 2 for column in _widths(head, cut)[:-1])
+        cut = [line for row in cut for line in _broken(row, max(_NARROWEST, width - before_last))]
+    widths = _widths(head, cut)
     lines = [
         _line(head, widths, right),
         _line(["-" * width if title else "" for title, width in zip(head, widths, strict=True)], widths, right),
@@ -27,9 +28,9 @@ def table(
     return "\n".join([*lines, *(_line(row, widths, right) for row in cut)])
 
 
-def _before_last(head: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return where the last column starts."""
-    return sum(max([len(title), *(len(row[k]) for row in rows)]) + 2 for k, title in enumerate(head[:-1]))
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide each column is."""
+    return [max([len(title), *(len(row[k]) for row in rows)]) for k, title in enumerate(head)]
 
 
 def _broken(row: Sequence[str], room: int) -> Iterator[list[str]]:
