@@ -64,9 +64,7 @@ def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, 
             interrupt.check()
             shown(fraction)
 
-        result = run_scenario(
-            resolved, seed=resolved.scenario.run.seed, step_exact=step_exact, audit=audit, progress=progress
-        )
+        result = run_scenario(resolved, step_exact=step_exact, audit=audit, progress=progress)
     result.data.steps.clear()  # summarised; a third of a long run's memory, and no file needs it
     write_result(result, folder)
     if as_json:
