@@ -76,13 +76,9 @@ class Audit:
 
     def _released(self) -> None:
         """Nobody is there, so nothing is held anywhere."""
-        system = self.system
-        pools = [("VRAM", engine.pool) for engine in system.engines]
-        pools += [("DRAM", pool) for host in system.hosts for pool in host.dram]
-        pools += [("SSD", host.ssd) for host in system.hosts if host.ssd is not None]
-        for name, pool in pools:
-            if pool.private_blocks or pool.index.evictable_blocks != pool.index.resident_blocks:
-                self._broken("L4", name, "blocks are held, and nobody is there to hold them")
+        for tier, pools in self.system.pools().items():
+            if any(pool.private_blocks or pool.index.evictable_blocks != pool.index.resident_blocks for pool in pools):
+                self._broken("L4", tier.upper(), "blocks are held, and nobody is there to hold them")
 
     def _carried(self) -> None:
         """What was hit below VRAM and what was written down went over a lane."""

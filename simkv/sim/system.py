@@ -7,6 +7,7 @@ from math import nan
 from time import perf_counter
 
 from simkv.errors import InfeasibleError
+from simkv.kvcache.pool import KVPool
 from simkv.sim.audit import Audit
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
 from simkv.sim.config import ClassConfig, SystemConfig
@@ -261,20 +262,21 @@ class System:
             return {}
         return {"uplink_h2d": both // 2, "uplink_d2h": both // 2}
 
-    def tier_capacity_blocks(self) -> dict[str, int]:
+    def pools(self) -> dict[str, list[KVPool]]:
+        """Every pool by tier."""
         return {
-            "vram": sum(engine.pool.capacity_blocks for engine in self.engines),
-            "dram": sum(pool.capacity_blocks for host in self.hosts for pool in host.dram),
-            "ssd": sum(host.ssd.capacity_blocks for host in self.hosts if host.ssd),
+            "vram": [engine.pool for engine in self.engines],
+            "dram": [pool for host in self.hosts for pool in host.dram],
+            "ssd": [host.ssd for host in self.hosts if host.ssd is not None],
         }
+
+    def tier_capacity_blocks(self) -> dict[str, int]:
+        """Blocks that there are by tier."""
+        return {tier: sum(pool.capacity_blocks for pool in pools) for tier, pools in self.pools().items()}
 
     def tier_written_blocks(self) -> dict[str, int]:
         """Blocks ever written by tier."""
-        return {
-            "vram": sum(engine.pool.written_blocks for engine in self.engines),
-            "dram": sum(pool.written_blocks for host in self.hosts for pool in host.dram),
-            "ssd": sum(host.ssd.written_blocks for host in self.hosts if host.ssd),
-        }
+        return {tier: sum(pool.written_blocks for pool in pools) for tier, pools in self.pools().items()}
 
 
 def _classes(
