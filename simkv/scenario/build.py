@@ -57,7 +57,7 @@ def engine_config(resolved: Resolved) -> EngineConfig:
     return EngineConfig(
         block_tokens=block_tokens,
         block_bytes=block_tokens * kv_bytes_of_token(resolved),
-        num_gpu_blocks=usable_blocks(resolved),
+        num_gpu_blocks=usable_blocks(resolved, layout),
         max_num_seqs=engine.max_num_seqs,
         max_num_batched_tokens=engine.max_num_batched_tokens,
         max_model_len=engine.max_model_len,
@@ -91,12 +91,11 @@ def _layout(resolved: Resolved) -> PageLayout | None:
     return paging.layout_of(resolved.scenario, resolved.model)
 
 
-def usable_blocks(resolved: Resolved) -> int:
+def usable_blocks(resolved: Resolved, layout: PageLayout | None) -> int:
     """Return how many KV blocks requests can have; on real hardware vLLM keeps one to itself."""
     hardware, engine = resolved.scenario.hardware, resolved.scenario.engine
     if isinstance(hardware, InlineHardware):
         return max(1, hardware.kv_tokens // engine.block_tokens)
-    layout = _layout(resolved)
     assert engine.num_gpu_blocks is not None and layout is not None, "resolved"
     return (engine.num_gpu_blocks - NULL_PAGES) // layout.pages_per_block
 
