@@ -78,17 +78,6 @@ class Case:
 # ---- drawing
 
 
-def merged(spans: list[Span]) -> tuple[Span, ...]:
-    """Merge adjacent contiguous spans."""
-    out: list[Span] = []
-    for stream, start, length in spans:
-        if length and out and out[-1][0] == stream and out[-1][1] + out[-1][2] == start:
-            out[-1] = (stream, out[-1][1], out[-1][2] + length)
-        elif length:
-            out.append((stream, start, length))
-    return tuple(out)
-
-
 def draw_requests(rng: Random, bt: int, most: int, tick_s: float, classes: tuple[str, ...] = ("",)) -> list[Request]:
     """Draw requests that share prefixes, repeat each other and follow each other in sessions."""
     count = rng.randint(1, most)
@@ -382,8 +371,12 @@ KINDS: dict[str, tuple[Callable[[Random, int], Case], Callable[[Case], None], in
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cases_by_number(kind: str) -> None:
-    """Larger cases than a search would draw, the same on every run."""
     draw, check, count = KINDS[kind]
+    check_by_number(kind, draw, check, count)
+
+
+def check_by_number(kind: str, draw: Callable[[Random, int], Case], check: Callable[[Case], None], count: int) -> None:
+    """Larger cases than a search would draw, the same on every run."""
     for seed in range(count):
         try:
             check(draw(Random(seed), 20))

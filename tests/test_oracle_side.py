@@ -17,6 +17,7 @@ from simkv.sim.live import Live
 from tests.sim_factory import column, request, run, same, system_config
 from tests.test_oracle import (
     Case,
+    check_by_number,
     check_naive,
     check_single_steps,
     draw_anything,
@@ -92,13 +93,8 @@ KINDS: dict[str, tuple[Callable[[Random, int], Case], Callable[[Case], None], in
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_side_cases_by_number(kind: str) -> None:
-    """Larger cases than a search would draw, the same on every run."""
     draw, check, count = KINDS[kind]
-    for seed in range(count):
-        try:
-            check(beside(draw)(Random(seed), 20))
-        except Exception as error:
-            raise AssertionError(f"{kind} case {seed}") from error
+    check_by_number(kind, beside(draw), check, count)
 
 
 # ---- by hand
