@@ -31,6 +31,7 @@ from simkv.sim.system import System
 from simkv.workload.replay import FixedSource
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 from tests.naive_engine import run_naive
+from tests.spans import merged
 
 BLOCK_BYTES = 1000
 EXACT_COLUMNS = ("id", "replica", "rejected", "scheduled_s", "first_token_s", "finish_s", "hit_vram_tokens",

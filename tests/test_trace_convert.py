@@ -20,6 +20,7 @@ from simkv.workload.readers.own import OwnReader
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 from simkv.workload.writer import header, new_file, plain, row
 from simkv.workload.writer import write as write_lines
+from tests.spans import merged
 
 ROOT = Path(__file__).parents[1]
 HEADER = '{"simkv_trace":1,"source_format":"any"}'
@@ -226,22 +227,12 @@ def requests(draw: st.DrawFn) -> list[Request]:
         output = draw(st.integers(1, 50))
         spans.append((PRIVATE_STREAM_BASE + i, private_start, output + 1))
         tokens = sum(length for _, _, length in spans)
-        made.append(Request(i, draw(st.floats(0, 1e6)), tokens - output, output, tuple(_merged(spans))))
+        made.append(Request(i, draw(st.floats(0, 1e6)), tokens - output, output, merged(spans)))
         if draw(st.booleans()):
             made[-1].session, made[-1].turn = draw(st.integers(0, 9)), draw(st.integers(0, 9))
         made[-1].cls = draw(st.sampled_from(["", "interactive"]))
         made[-1].group = draw(st.integers(-1, 3))
     return made
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for stream, start, length in spans:
-        if merged and merged[-1][0] == stream and sum(merged[-1][1:]) == start:
-            merged[-1] = (stream, merged[-1][1], merged[-1][2] + length)
-        else:
-            merged.append((stream, start, length))
-    return merged
 
 
 @given(requests())

@@ -10,23 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkv.workload.ceiling import Ceiling
-from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span, Spans
+from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Span
 from simkv.workload.synthetic import build
+from tests.spans import merged
 
 
 def request(prompt: int, *spans: Span, session: int = -1) -> Request:
     total = sum(length for _, _, length in spans)
     return Request(0, 0.0, prompt, total - prompt, spans, session=session)
-
-
-def merged(spans: list[Span]) -> Spans:
-    found: list[Span] = []
-    for stream, start, length in spans:
-        if found and found[-1][0] == stream and sum(found[-1][1:]) == start:
-            found[-1] = (stream, found[-1][1], found[-1][2] + length)
-        else:
-            found.append((stream, start, length))
-    return tuple(found)
 
 
 class EveryToken:
