@@ -197,6 +197,10 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
             "tiers.dram.capcity=2GiB",
             '--set: tiers.dram.capcity: unknown key; did you mean "capacity"? valid: capacity, bandwidth, shared',
         ),
+        (
+            "tiers.drm.capacity=2GiB",
+            '--set: tiers.drm: unknown key; did you mean "dram"? valid: dram, ssd, relation',
+        ),
         ("tiers.dram", '--set: "tiers.dram" is not PATH=VALUE; write it like tiers.dram.capacity=400GiB'),
         ("=3", '--set: "=3" is not PATH=VALUE; write it like tiers.dram.capacity=400GiB'),
         ("a..b=3", '--set: "a..b=3" is not PATH=VALUE; write it like tiers.dram.capacity=400GiB'),

@@ -136,8 +136,9 @@ class _Reader:
         return Loaded(scenario, layers, model, machine)
 
     def _place(self, path: text.Path) -> tuple[str, int | None]:
-        if _is_set(path, self._set_paths):
-            return overrides.FILE, None
+        within = any(given[: len(path)] == path for given in self._set_paths)
+        if _is_set(path, self._set_paths) or (within and path not in self._tree.lines):
+            return overrides.FILE, None  # there, or of a section that is there only for what is set in it
         return self._tree.file, self._tree.line_of(path)
 
     def _note(self, error: InputError, *path: str) -> None:
