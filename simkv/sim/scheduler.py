@@ -8,13 +8,14 @@ in a lower tier is held while it is loaded, and others pass it.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import TYPE_CHECKING
 
 from simkv.kvcache.node import Match, unpinned_blocks
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.mover import Load
+from simkv.sim.waiting import WaitingQueue
 
 if TYPE_CHECKING:
     from simkv.sim.engine import Engine
@@ -32,54 +33,19 @@ class Chunk:
         """Starts the load under the step; None where nothing is to be loaded."""
 
 
-class Scheduler:
+class Scheduler(WaitingQueue):
     """The waiting queue and the rules of admission and preemption of one engine."""
 
     def __init__(self, engine: Engine) -> None:
+        super().__init__(engine.config.scheduling)
         self.engine = engine
         self.config = engine.config
-        self.by_priority = engine.config.scheduling == "priority"
-        self.waiting: list[tuple[tuple[int, int], Live]] = []
         self.look_again = False
         """Something happened since the queue was last looked at that may let its head in: look at the next boundary.
 
         Where nothing happened the head isn't tried again, however many steps end meanwhile.
         """
-        self._arrivals = 0
-        self._fronts = 0
         self._places = 0
-
-    # ---- the queue
-
-    def first(self, count: int) -> list[Live]:
-        """Return the first ``count`` waiting requests in order, at a cost that doesn't grow with the queue."""
-        waiting = self.waiting
-        out: list[Live] = []
-        edge = [(waiting[0][0], 0)] if waiting else []
-        while edge and len(out) < count:
-            _, index = heappop(edge)
-            out.append(waiting[index][1])
-            for child in (2 * index + 1, 2 * index + 2):
-                if child < len(waiting):
-                    heappush(edge, (waiting[child][0], child))
-        return out
-
-    def push(self, live: Live) -> None:
-        """Queue an arrival."""
-        self._arrivals += 1
-        live.order = (live.priority if self.by_priority else 0, self._arrivals)
-        self.put_back(live)
-
-    def push_front(self, live: Live) -> None:
-        """Queue a preempted request: before all others (priority scheduling: in its old place)."""
-        if not self.by_priority:
-            self._fronts -= 1
-            live.order = (0, self._fronts)
-        self.put_back(live)
-
-    def put_back(self, live: Live) -> None:
-        """Queue a request in the place that it has already."""
-        heappush(self.waiting, (live.order, live))
 
     # ---- one step
 
