@@ -201,7 +201,9 @@ def test_recency_ranks_over_many_chunks_equal_positions() -> None:
 
 
 def test_make_policy_unknown_name_lists_the_valid_ones() -> None:
-    with pytest.raises(InputError, match=r"eviction = lur: .*did you mean lru\?.*lru, lfu, fifo, score"):
+    with pytest.raises(
+        InputError, match=r"eviction = lur: .*did you mean lru\?.*lru, lfu, fifo, slru, arc, s3fifo, score, priority"
+    ):
         make_policy("lur")
 
 

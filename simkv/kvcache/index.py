@@ -20,11 +20,15 @@ from simkv.workload.request import Spans
 class PrefixIndex:
     """Residency of one tier. Not thread-safe; every mutator keeps :meth:`check_integrity` true."""
 
-    def __init__(self, block_tokens: int, policy: EvictionPolicy[Node], merge: bool) -> None:
-        """``merge``: grow a private leaf in place (only where the policy doesn't look at use counts)."""
+    def __init__(self, block_tokens: int, policy: EvictionPolicy[Node], merge: bool, whole: bool = False) -> None:
+        """``merge``: grow a private leaf in place (only where the policy doesn't look at use counts).
+
+        ``whole``: a node is evicted whole (what one insertion brought below what was there), not block by block.
+        """
         self.block_tokens = block_tokens
         self.policy = policy
         self.merge = merge
+        self.whole = whole
         self.root = Node(None, (), (), 0, 0, 0, 0)
         self.root.refs = 1
         self.resident_blocks = 0
@@ -73,18 +77,19 @@ class PrefixIndex:
 
     # ---- pins
 
-    def pin(self, match: Match, use: bool = True) -> Node:
+    def pin(self, match: Match, use: bool = True, priority: int | None = None) -> Node:
         """Pin the matched path, splitting its last node where the match ends inside it; return the handle.
 
-        ``use=False`` holds it without counting as a use (a transfer that reads it for another tier).
+        ``use=False`` holds it without counting as a use (a transfer that reads it for another tier);
+        ``priority`` is what its blocks are worth from now on, None: as before.
         """
         node, end = match.node, match.end
         if node.end > end:
             node = self._split(node, node.blocks - (node.end - end))
-        self._pin_path(node, use)
+        self._pin_path(node, use, priority)
         return node
 
-    def _pin_path(self, node: Node, use: bool) -> None:
+    def _pin_path(self, node: Node, use: bool, priority: int | None) -> None:
         self._sequence += 1
         sequence = self._sequence
         at: Node | None = node
@@ -95,6 +100,8 @@ class PrefixIndex:
             if use:
                 at.uses += 1
                 at.last_use = sequence
+            if priority is not None:
+                at.priority = priority
             at = at.parent
 
     def _withdraw(self, node: Node) -> None:
@@ -124,12 +131,21 @@ class PrefixIndex:
 
     # ---- contents
 
-    def extend(self, node: Node, spans: Spans, end: int, pending: int = 0, resident: bool = True) -> tuple[Node, int]:
+    def extend(
+        self,
+        node: Node,
+        spans: Spans,
+        end: int,
+        pending: int = 0,
+        resident: bool = True,
+        priority: int | None = None,
+    ) -> tuple[Node, int]:
         """Extend the pinned path at ``node`` down to block ``end`` of ``spans``; pins move with it.
 
         Returns the new handle and how many blocks became resident that were not (known ones are
         pinned, not duplicated). ``pending`` marks the new blocks as on their way in. With
-        ``resident=False`` unknown blocks are entered as ghosts.
+        ``resident=False`` unknown blocks are entered as ghosts. ``priority`` is what all of them are
+        worth from now on; None: known ones as before, new ones the default.
         """
         block_tokens = self.block_tokens
         added = 0
@@ -145,13 +161,18 @@ class PrefixIndex:
             child = node.children.get(key)
             if child is None:
                 added += self._append(node, key, spans, span, offset, end, pending, resident)
-                return node.children[key], added
+                child = node.children[key]
+                if priority is not None:
+                    child.priority = priority
+                return child, added
             most = min(child.blocks, end - node.end)
             common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
             blocks = common // block_tokens
             if blocks < child.blocks:
                 child = self._split(child, blocks)
             added += self._claim(child, pending, resident)
+            if priority is not None:
+                child.priority = priority
             node = child
             span, offset = advance(spans, span, offset, blocks * block_tokens)
         return node, added
@@ -231,7 +252,7 @@ class PrefixIndex:
     def evict(self, blocks: int, taken: list[Extent] | None = None) -> int:
         """Evict ``blocks`` blocks in the policy's order, tails first; return how many went.
 
-        Fewer go where the rest is pinned; more where the victim is the middle of a prefix (it goes whole).
+        Fewer go where the rest is pinned; more where the last victim goes whole: the middle of a prefix always does.
         ``taken`` collects the evicted extents where the caller wants to move them elsewhere.
         """
         policy = self.policy
@@ -240,14 +261,12 @@ class PrefixIndex:
             victim = policy.victim()
             if victim is None:
                 break
-            if left < victim.blocks and taken is None and not victim.children:
-                victim.blocks -= left
-                victim.end -= left
-                self.evictions += left
-                self.resident_blocks -= left
-                self.evictable_blocks -= left
+            if policy.any_order and victim.children:
+                victim = _tail_below(victim)
+            if left < victim.blocks and taken is None and not victim.children and not self.whole:
+                self._shorten(victim, left)
                 return blocks
-            take = victim.blocks if victim.children else min(left, victim.blocks)
+            take = victim.blocks if victim.children or self.whole else min(left, victim.blocks)
             if taken is not None:
                 taken.append(path_extent(victim, victim.end - take, victim.end, self.block_tokens))
             self._shorten(victim, take)
@@ -300,16 +319,27 @@ class PrefixIndex:
         self.evictions += blocks
         self.resident_blocks -= blocks
         self.evictable_blocks -= blocks
+        policy = self.policy
         if blocks < node.blocks:
             node.blocks -= blocks
             node.end -= blocks
+            if policy.remembers:
+                policy.trimmed(node, blocks, self._key_after(node))
             return
-        if not self.policy.needs_leaves or not node.children:
-            self.policy.discard(node)
+        if not policy.needs_leaves or not node.children:
+            policy.discard(node)
+            policy.evicted(node)
         if node.children:
             node.resident = False
             return
         self._detach(node)
+
+    def _key_after(self, node: Node) -> Key:
+        """Return the key of the block that followed ``node`` before its end was cut off."""
+        span, offset = advance(node.spans, node.span, node.offset, node.blocks * self.block_tokens)
+        key = block_key(node.spans, span, offset, self.block_tokens)
+        assert key is not None
+        return key
 
     def _detach(self, node: Node) -> None:
         """Cut an empty or ghost leaf off, and the ghosts above that it alone kept."""
@@ -341,6 +371,7 @@ class PrefixIndex:
         upper.uses = node.uses
         upper.last_use = node.last_use
         upper.inserted = node.inserted
+        upper.priority = node.priority
         upper.resident = node.resident
         upper.pending = node.pending
         parent.children[node.key] = upper
@@ -351,6 +382,8 @@ class PrefixIndex:
         node.parent = upper
         node.blocks -= blocks
         upper.children[key] = node
+        if node.resident:
+            self.policy.split(node, upper)
         if upper.refs == 0 and upper.resident and not self.policy.needs_leaves:
             self.policy.add(upper)
         return upper
@@ -378,3 +411,10 @@ class PrefixIndex:
         assert resident == self.resident_blocks, f"resident {self.resident_blocks}, tree holds {resident}"
         assert evictable == self.evictable_blocks, f"evictable {self.evictable_blocks}, tree holds {evictable}"
         assert candidates == len(self.policy), f"{len(self.policy)} candidates, tree has {candidates}"
+
+
+def _tail_below(head: Node) -> Node:
+    """Return the leaf below unpinned ``head`` to which the least recently used children lead; it is resident."""
+    while head.children:
+        head = min(head.children.values(), key=lambda child: child.last_use)
+    return head

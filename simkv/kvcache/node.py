@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from simkv.kvcache.eviction.base import DEFAULT_PRIORITY
 from simkv.kvcache.spans import Key, cut, merged
 from simkv.workload.request import Spans
 
@@ -14,6 +15,7 @@ class Node:
     __slots__ = (
         "blocks",
         "children",
+        "counted",
         "depth",
         "end",
         "inserted",
@@ -22,6 +24,8 @@ class Node:
         "offset",
         "parent",
         "pending",
+        "priority",
+        "queue",
         "refs",
         "resident",
         "span",
@@ -44,6 +48,8 @@ class Node:
         self.uses = 0
         self.last_use = 0
         self.inserted = 0
+        self.priority = DEFAULT_PRIORITY
+        self.queue = self.counted = 0  # the eviction policy's notes
         self.resident = True
         self.pending = 0
         """Id of the transfer that is bringing it in; 0 when it is here."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Literal
 
-from simkv.kvcache.eviction.base import EvictionPolicy
+from simkv.kvcache.eviction.base import DEFAULT_PRIORITY, EvictionPolicy
 
 Order = Literal["forward", "reverse"]
 
@@ -19,10 +19,14 @@ Order = Literal["forward", "reverse"]
 class UnitBlock:
     """One block of a replay, as an eviction policy sees it."""
 
-    __slots__ = ("depth", "inserted", "key", "last_use", "uses")
+    __slots__ = ("counted", "depth", "inserted", "key", "last_use", "priority", "queue", "uses")
+    blocks = 1
 
     def __init__(self, key: int, now: int) -> None:
         self.key = key
+        self.priority = DEFAULT_PRIORITY
+        self.queue = 0
+        self.counted = 0
         self.uses = 1
         self.last_use = now
         self.inserted = now
@@ -45,6 +49,7 @@ def replay(references: Sequence[int], capacity: int, policy: EvictionPolicy[Unit
         return 0
     resident: dict[int, UnitBlock] = {}
     get, add, discard, victim = resident.get, policy.add, policy.discard, policy.victim
+    evicted, coming = policy.evicted, policy.coming if policy.remembers else None
     room, misses = capacity, 0
     for now, key in enumerate(references):
         block = get(key)
@@ -54,10 +59,13 @@ def replay(references: Sequence[int], capacity: int, policy: EvictionPolicy[Unit
             block.last_use = now
         else:
             misses += 1
+            if coming is not None:
+                coming(key)
             if room:
                 room -= 1
             elif (out := victim()) is not None:
                 discard(out)
+                evicted(out)
                 del resident[out.key]
             block = resident[key] = UnitBlock(key, now)
         add(block)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Generic
 
-from simkv.kvcache.eviction.base import E
+from simkv.kvcache.eviction.base import E, Forgetful
 
 
-class Lru(Generic[E]):
+class Lru(Forgetful[E]):
     """An ordered dict whose front is the least recent; every operation is O(1).
 
     (A plain dict keeps order too, but finding its front walks over all that was deleted there.)
     """
 
     __slots__ = ("_order",)
-    needs_leaves = False
 
     def __init__(self) -> None:
         self._order: OrderedDict[E, None] = OrderedDict()

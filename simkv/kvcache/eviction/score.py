@@ -3,7 +3,7 @@
 Both terms are ranks among the candidates, scaled to 0..1 by the number of candidates less one:
 ``recency`` the number of candidates used longer ago, ``freq`` the number of candidates with
 fewer uses (so equal counts have equal rank). Ties go to the less recent. λ=1 orders as ``lru``
-and λ=0 as ``lfu``.
+and λ=0 as ``lfu`` with the same counter.
 
 Scores are compared exactly: with λ = p/q (the decimal as written) as whole numbers
 ``p·recency + (q−p)·freq``, the common scale left out.
@@ -12,38 +12,37 @@ Scores are compared exactly: with λ = p/q (the decimal as written) as whole num
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Generic
 
 from simkv.errors import InputError, Problem
 from simkv.kvcache.eviction.base import E
-from simkv.kvcache.eviction.lfu import UseClasses
+from simkv.kvcache.eviction.counts import Counter
+from simkv.kvcache.eviction.lfu import Counted
 from simkv.kvcache.eviction.ranks import RecencyRanks
 
 
-class Score(Generic[E]):
+class Score(Counted[E]):
     """Only the least recent of each class of use counts can have the lowest score."""
 
-    __slots__ = ("_classes", "_freq_weight", "_ranks", "_recency_weight")
-    needs_leaves = False
+    __slots__ = ("_freq_weight", "_ranks", "_recency_weight")
 
-    def __init__(self, lam: float) -> None:
+    def __init__(self, lam: float, counter: Counter[E]) -> None:
+        super().__init__(counter)
         if not 0 <= lam <= 1:
             raise InputError(Problem("λ is not a share", "write a number from 0 to 1", path="lambda", value=str(lam)))
         exact = Fraction(repr(float(lam)))
         self._recency_weight = exact.numerator
         self._freq_weight = exact.denominator - exact.numerator
-        self._classes: UseClasses[E] = UseClasses()
         self._ranks: RecencyRanks[E] = RecencyRanks()
 
     def add(self, e: E) -> None:
         """Make ``e`` the most recent candidate."""
-        self._classes.add(e)
+        self._classes.add(e, self._counter.take(e))
         self._ranks.append(e)
 
     def discard(self, e: E) -> None:
         """Forget candidate ``e``."""
         self._ranks.remove(e)
-        self._classes.discard(e)
+        self._classes.discard(e, self._counter.taken(e))
 
     def victim(self) -> E | None:
         """Return the candidate with the lowest score.
