@@ -6,10 +6,9 @@ goes first; writes through or not at all; loads hold their request. See the test
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 
 from simkv.sim.config import SystemConfig
@@ -17,6 +16,8 @@ from simkv.sim.series import boundary_s
 from simkv.workload.request import Request
 
 TRANSFER, ARRIVAL, ENGINE = 0, 1, 2
+STORE = 10_000
+"""Added to the urgency of what nobody waits for."""
 
 
 @dataclass
@@ -127,29 +128,55 @@ class Sequence:
         return len(self.path) + self.private
 
 
+Sent = tuple[int, int, int, int, Callable[[], None]]
+"""Urgency, serial number, transfer, blocks, and what to call when it is through."""
+
+
 class Link:
-    """One direction: one transfer at a time, in order."""
+    """One direction: one transfer at a time, the most urgent first; only one that has just begun gives way."""
 
     def __init__(self, engine: NaiveEngine, bytes_per_s: float, latency_s: float, descriptors: int) -> None:
         self.engine = engine
         self.bytes_per_s, self.latency_s, self.descriptors = bytes_per_s, latency_s, descriptors
-        self.queue: deque[tuple[int, Callable[[], None]]] = deque()
-        self.bytes = 0
+        self.queue: list[Sent] = []
+        self.active: Sent | None = None
+        self.begun_s = 0.0
+        self.serial = self.bytes = 0
 
-    def submit(self, blocks: int, done: Callable[[], None]) -> None:
+    def submit(self, transfer: int, blocks: int, urgency: int, done: Callable[[], None]) -> None:
         self.bytes += blocks * self.engine.config.engine.block_bytes
-        self.queue.append((blocks, done))
-        if len(self.queue) == 1:
+        self._queue((urgency, 0, transfer, blocks, done))
+
+    def urge(self, transfer: int, urgency: int) -> None:
+        """Put a transfer that hasn't begun behind those that are as urgent as who waits for it."""
+        for item in self.queue:
+            if item[2] == transfer and urgency < item[0]:
+                self.queue.remove(item)
+                heapify(self.queue)
+                self._queue((urgency, *item[1:]))
+                return
+
+    def _queue(self, item: Sent) -> None:
+        self.serial += 1
+        heappush(self.queue, (item[0], self.serial, *item[2:]))
+        if self.active is not None and self.begun_s == self.engine.now and item[0] < self.active[0]:
+            heappush(self.queue, self.active)
+            self.active = None
+        if self.active is None:
             self._start()
 
     def _start(self) -> None:
-        blocks, done = self.queue[0]
+        self.active = item = heappop(self.queue)
+        self.begun_s = self.engine.now
+        _, _, _, blocks, done = item
         nbytes = blocks * self.engine.config.engine.block_bytes
         alone_s = blocks * self.descriptors * self.latency_s + nbytes / self.bytes_per_s
         rate = nbytes / alone_s if alone_s else inf  # the mean rate first: it is what others would be scaled by
 
         def fire() -> None:
-            self.queue.popleft()
+            if self.active is not item:
+                return
+            self.active = None
             if self.queue:
                 self._start()
             done()
@@ -248,6 +275,9 @@ class NaiveEngine:
 
     def side_of(self, sequence: Sequence, prompt: int) -> int:
         return self.side_blocks(prompt, sequence.request.prompt_tokens + sequence.request.output_tokens - 1)
+
+    def urgency(self, sequence: Sequence) -> int:
+        return sequence.priority if self.by_priority else 0
 
     def queue(self, sequence: Sequence) -> None:
         self.waiting.append(sequence)
@@ -416,6 +446,8 @@ class NaiveEngine:
         self.waiting.pop(0)
         self.hold(head)
         self.waiters[transfer].append(head)
+        self.up.urge(transfer, self.urgency(head))
+        self.down.urge(transfer, self.urgency(head))
         return True
 
     def note_hits(self, head: Sequence, vram_end: int, dram_end: int) -> None:
@@ -461,7 +493,7 @@ class NaiveEngine:
             for waiter in self.waiters.pop(transfer):
                 self.resume(waiter)
 
-        self.up.submit(len(coming), through)
+        self.up.submit(transfer, len(coming), self.urgency(head), through)
 
     def give_way(self, sequence: Sequence) -> None:
         self.vram.unpin(sequence.path)
@@ -572,7 +604,7 @@ class NaiveEngine:
                 self.resume(waiter)
             self.wake()
 
-        self.down.submit(len(lacking), through)
+        self.down.submit(transfer, len(lacking), STORE + self.urgency(sequence), through)
 
     # ---- time
 

@@ -581,7 +581,9 @@ def hold_laws(config: SystemConfig, requests: list[Request], loads_once: bool = 
 # ---- wrong tiers must be seen
 
 
-def free_copy(self: Lane, nbytes: int, descriptors: int, priority: int, done: Callable[[], None]) -> None:
+def free_copy(
+    self: Lane, nbytes: int, descriptors: int, priority: int, done: Callable[[], None], rank: int = 0
+) -> Transfer:
     """A transfer that arrives as soon as it is sent."""
     self.submitted_bytes += nbytes
     self.delivered_bytes += nbytes
@@ -589,9 +591,9 @@ def free_copy(self: Lane, nbytes: int, descriptors: int, priority: int, done: Ca
     return Transfer(nbytes, inf, priority, done)
 
 
-def uncharged_load(self: Mover, spans, start, end, source, target, transfer, done, priority):
+def uncharged_load(self: Mover, spans, start, end, source, target, transfer, done, priority, owner):
     """A load that never touches a link."""
-    self.tiers.dram.index.unpin(source)
+    owner.dram.index.unpin(source)
     self.tiers.vram.index.arrived(target, spans, transfer)
     done()
     self.ledger.close(transfer)
@@ -633,7 +635,7 @@ def overfull_store(self: KVPool, spans, start, end, transfer, taken=None, known=
     return handle, added
 
 
-def unwritten(self: Mover, blocks: int, transfer: int, through: Callable[[], None]) -> None:
+def unwritten(self: Mover, blocks: int, transfer: int, through: Callable[[], None], priority: int, rank: int) -> None:
     """A write-down that takes no link."""
     through()
 

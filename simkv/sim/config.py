@@ -14,6 +14,7 @@ Write = Literal["write_through", "write_through_selective", "write_back", "never
 Prefetch = Literal["none", "queue"]
 Load = Literal["hold", "overlap"]
 Scheduling = Literal["fcfs", "priority"]
+Preemption = Literal["recompute", "swap"]
 RouterName = Literal["round_robin", "least_loaded", "prefix_aware"]
 Relation = Literal["copy", "exclusive"]
 
@@ -92,6 +93,7 @@ class EngineConfig:
     reserve_full_prompt: bool = True
     load: Load = "hold"
     store_outputs: bool = False
+    preemption: Preemption = "recompute"
     side: SideBlocks | None = None
     """None: every layer's cache grows."""
 
@@ -167,10 +169,14 @@ class OffloadConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClassConfig:
-    """A request class: a lower priority number goes first."""
+    """A request class: a lower priority number goes first, in the queue and, within a kind of transfer, on links."""
 
     name: str
     priority: int = 0
+    vram_share: float | None = None
+    """The most of the KV blocks that its running requests hold when one more is admitted; None: all."""
+    dram_share: float | None = None
+    """Its own part of DRAM; None: what no class has for itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,8 @@ class Engine:
         self.prefetcher = QueuePrefetcher(self, config.offload) if config.offload.prefetch == "queue" else None
         self.step = 0
         """The step in progress, or the next one when idle."""
-        self.backlog_tokens = 0
-        """Prompt tokens of requests that wait or are held, hits not taken off (for the router)."""
+        self.backlog_tokens: dict[int, int] = {}
+        """Prompt tokens of requests that wait or are held, hits not taken off, by how urgent (for the router)."""
         self._anchor_s = 0.0
         self._anchor_step = 0
         self._first_s = 0.0
@@ -88,9 +88,10 @@ class Engine:
 
     def enqueue(self, live: Live) -> None:
         """Put an arrival into the waiting queue; interrupt the batch where it could be admitted."""
+        live.owner = self.tiers.owners[live.cls]
         was_empty = not self.scheduler.waiting
         self.scheduler.push(live)
-        self.backlog_tokens += live.target
+        self._count_waiting(live, live.target)
         idle = self._asleep
         if was_empty or self.scheduler.waiting[0][1] is live:
             self.wake()
@@ -145,11 +146,16 @@ class Engine:
         """Requests that run, wait or are held here."""
         return len(self.running) + len(self.scheduler.waiting) + self.gauge.held
 
-    @property
-    def pending_tokens(self) -> int:
-        """Prompt tokens ahead of a newcomer that are not computed yet."""
+    def tokens_ahead(self, live: Live) -> int:
+        """Prompt tokens that are not computed yet and come before those of ``live``, which would be a newcomer."""
         partial = self.partial
-        return self.backlog_tokens + (partial.target - partial.tokens if partial else 0)
+        most = self.scheduler.level(live)
+        waiting = sum(tokens for level, tokens in self.backlog_tokens.items() if level <= most)
+        return waiting + (partial.target - partial.tokens if partial else 0)
+
+    def _count_waiting(self, live: Live, tokens: int) -> None:
+        level = self.scheduler.level(live)
+        self.backlog_tokens[level] = self.backlog_tokens.get(level, 0) + tokens
 
     # ---- the event
 
@@ -220,7 +226,7 @@ class Engine:
         self._leave(live, now, keep_outputs=True)
         mover = self.mover
         if self.tiers.dram is not None and self.config.prefix_caching:
-            mover.touch(live.request.spans, live.request.prompt_tokens // self.config.block_tokens)
+            mover.touch(live.request.spans, live.request.prompt_tokens // self.config.block_tokens, live.owner)
         self.finished(live, self.number)
 
     def _leave(self, live: Live, now: float, keep_outputs: bool) -> None:
@@ -248,7 +254,7 @@ class Engine:
         live.asked_ssd = False
         self.preemptions += 1
         live.enter(PREEMPTED, now)
-        self.backlog_tokens += live.target
+        self._count_waiting(live, live.target)
         self.scheduler.push_front(live)
 
     # ---- beginning the next step
@@ -390,7 +396,7 @@ class Engine:
 
     def admitted(self, live: Live, now: float) -> None:
         """Note that a step is about to compute something of ``live``."""
-        self.backlog_tokens -= live.target
+        self._count_waiting(live, -live.target)
         live.enter(RECOMPUTE if live.preemptions else PREFILL, now)
         if live.scheduled_s < 0.0:
             live.scheduled_s = now

@@ -1,9 +1,10 @@
 """The data paths of one host: PCIe lanes, SSD queues, and the DRAM bandwidth they share.
 
-A :class:`Lane` serves one transfer at a time, the most urgent first; a more urgent one takes over
-at the next chunk boundary. While lanes are busy together their rates are cut where they share
-something: both directions of a link (``duplex``), links behind one uplink, reads and writes of an
-SSD, and everything that touches DRAM. One event a transfer unless somebody's rate changes under way.
+A :class:`Lane` serves one transfer at a time, the most urgent first: by kind, and within a kind by the
+rank of the class that it is for. A more urgent one takes over at the next chunk boundary. While lanes
+are busy together their rates are cut where they share something: both directions of a link (``duplex``),
+links behind one uplink, reads and writes of an SSD, and everything that touches DRAM. One event a
+transfer unless somebody's rate changes under way.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from math import ceil, inf
 from simkv.sim.clock import TRANSFER_RANK, Clock, Timer
 
 DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
-"""Transfer priorities, most urgent first (design: demand > next step > look-ahead > write-back)."""
+"""Kinds of transfer, most urgent first (design: demand > next step > look-ahead > write-back)."""
+KINDS = 4
 
 
 class Transfer:
     """Bytes on their way over one lane."""
 
-    __slots__ = ("bytes", "cap_bytes_per_s", "done", "priority", "remaining", "stop")
+    __slots__ = ("bytes", "cap_bytes_per_s", "done", "level", "remaining", "stop")
 
-    def __init__(self, nbytes: int, cap_bytes_per_s: float, priority: int, done: Callable[[], None]) -> None:
+    def __init__(self, nbytes: int, cap_bytes_per_s: float, level: int, done: Callable[[], None]) -> None:
         self.bytes = nbytes
         self.cap_bytes_per_s = cap_bytes_per_s
         """Its rate when alone, descriptor latencies included."""
-        self.priority = priority
+        self.level = level
+        """Its place among waiting ones: by kind, then by rank; the lowest goes first."""
         self.done = done
         self.remaining = float(nbytes)
         self.stop = 0.0
@@ -45,7 +48,7 @@ class Lane:
         self.chunk_bytes = chunk_bytes
         self.alone_bytes_per_s = inf
         """The least of the caps on what it shares, DRAM aside: all that it can have."""
-        self.queues: list[deque[Transfer]] = [deque() for _ in range(4)]
+        self.queues: list[deque[Transfer]] = [deque() for _ in range(KINDS * fabric.ranks)]
         self.active: Transfer | None = None
         self.rate = 0.0
         self.since_s = 0.0
@@ -64,32 +67,40 @@ class Lane:
         """Time of an isolated transfer: ``descriptors * latency + bytes / bandwidth``."""
         return descriptors * self.latency_s + (nbytes / self.bytes_per_s if self.bytes_per_s > 0 else inf)
 
-    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None]) -> Transfer:
-        """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through."""
+    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None], rank: int = 0) -> Transfer:
+        """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through.
+
+        ``priority`` is its kind (DEMAND, ...); within the kind a lower ``rank`` goes first.
+        """
+        level = priority * self.fabric.ranks + rank
         alone_s = self.service_s(nbytes, descriptors)
-        transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, priority, done)
+        transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, level, done)
         self.submitted_bytes += nbytes
         active = self.active
-        self.queues[priority].append(transfer)
+        self.queues[level].append(transfer)
         if active is None:
             self._start_next()
             self.fabric.rebalance()
-        elif priority < active.priority and active.stop == 0.0:
+        elif level < active.level and active.stop == 0.0:
             self._give_way(active)
         return transfer
 
-    def urge(self, transfer: Transfer, priority: int) -> None:
-        """Raise ``transfer`` to ``priority``: somebody waits for it now. One that is through is left alone."""
-        if priority >= transfer.priority:
+    def urge(self, transfer: Transfer, priority: int, rank: int = 0) -> None:
+        """Raise ``transfer`` to ``priority`` and ``rank``: somebody waits for it now.
+
+        One that is as urgent already is left alone, and so is one that is through.
+        """
+        level = priority * self.fabric.ranks + rank
+        if level >= transfer.level:
             return
         active = self.active
         if transfer is active:
-            transfer.priority = priority
-        elif transfer in self.queues[transfer.priority]:
-            self.queues[transfer.priority].remove(transfer)
-            transfer.priority = priority
-            self.queues[priority].append(transfer)
-            if active is not None and priority < active.priority and active.stop == 0.0:
+            transfer.level = level
+        elif transfer in self.queues[transfer.level]:
+            self.queues[transfer.level].remove(transfer)
+            transfer.level = level
+            self.queues[level].append(transfer)
+            if active is not None and level < active.level and active.stop == 0.0:
                 self._give_way(active)
 
     def in_flight_bytes(self) -> int:
@@ -148,10 +159,10 @@ class Lane:
         if over:
             self.version += 1
             self.delivered_bytes += active.bytes
-        else:  # it gives way, and goes on before later ones of its priority
+        else:  # it gives way, and goes on before later ones of its level
             active.remaining = active.stop
             active.stop = 0.0
-            self.queues[active.priority].appendleft(active)
+            self.queues[active.level].appendleft(active)
         if any(self.queues):
             self._start_next()
         else:
@@ -173,9 +184,11 @@ Cap = tuple[Sequence[Lane], float]
 class Fabric:
     """All lanes of one host, and what they share."""
 
-    def __init__(self, clock: Clock, dram_bytes_per_s: float) -> None:
+    def __init__(self, clock: Clock, dram_bytes_per_s: float, ranks: int = 1) -> None:
+        """``ranks``: how many ranks of classes its lanes tell apart within a kind of transfer."""
         self.clock = clock
         self.dram_bytes_per_s = dram_bytes_per_s
+        self.ranks = ranks
         self.links: list[tuple[Lane, Lane, float]] = []
         self.ssd: tuple[Lane, Lane] | None = None
         self.uplinks: list[Cap] = []

@@ -33,7 +33,7 @@ class Holdings:
         live.handle, _ = self.pool.commit(handle, live.request.spans, full)
         live.blocks_held -= full - before
         if self.mover.exclusive:
-            self.mover.drop_copies(live.request.spans, before, full)
+            self.mover.drop_copies(live.request.spans, before, full, live.owner)
         self._store(live)
 
     def _store(self, live: Live) -> None:
@@ -48,7 +48,7 @@ class Holdings:
         if write == "write_through_selective":
             end = min(end, used_depth(handle, 2))
         if end:
-            live.store_refused = not self.mover.store(handle, live.request.spans, end)
+            live.store_refused = not self.mover.store(handle, live.request.spans, end, live.owner)
 
     def end_prefill(self, live: Live) -> None:
         """Give back what only the prefill needed of windows: from here on ``live`` computes a token a step."""

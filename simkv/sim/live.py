@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from simkv.kvcache.node import Node
+from simkv.sim.tiers import Owner
 from simkv.workload.request import Request
 
 QUEUE, LOAD_DRAM, LOAD_SSD, PREFILL, DECODE, RECOMPUTE, PREEMPTED = range(7)
 """Where a request's time goes; the order of the ``*_time_s`` columns that the recorder writes."""
+
+NOBODY = Owner(0, None)
 
 
 class Live:
@@ -28,6 +31,7 @@ class Live:
         "hit_vram",
         "last_token_s",
         "order",
+        "owner",
         "parts",
         "place",
         "preemptions",
@@ -42,6 +46,7 @@ class Live:
         "state",
         "step0",
         "store_refused",
+        "swapped",
         "target",
         "tokens",
     )
@@ -50,6 +55,8 @@ class Live:
         self.request = request
         self.cls = cls
         self.priority = priority
+        self.owner = NOBODY
+        """Its class's rank on the lanes and part of DRAM, once it has a replica."""
         self.order = (0, 0)
         """Place in the waiting queue: lowest first."""
         self.place = -1
@@ -90,6 +97,8 @@ class Live:
         self.asked_ssd = False
         """A promotion on demand was tried: it isn't tried again before the next preemption."""
         self.store_refused = False
+        self.swapped: Node | None = None
+        """Holds in DRAM what was swapped out at its preemption, until it runs again."""
         self.ceiling = 0
         """Prompt tokens that an infinite cache would have hit."""
 

@@ -13,7 +13,7 @@ from simkv.kvcache.node import Extent, Match, Node
 from simkv.kvcache.pool import KVPool
 from simkv.sim.config import OffloadConfig
 from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK, Lane, Transfer
-from simkv.sim.tiers import LowerHit, ReplicaTiers
+from simkv.sim.tiers import LowerHit, Owner, ReplicaTiers
 from simkv.workload.request import Spans
 
 Done = Callable[[], None]
@@ -50,12 +50,12 @@ class Ledger:
         """Have ``call`` made when ``transfer`` is through, whenever that is."""
         self.waiters[transfer].append(call)
 
-    def wait(self, transfer: int, call: Done) -> None:
-        """Have ``call`` made when ``transfer`` is through, which is urgent from now on."""
+    def wait(self, transfer: int, call: Done, rank: int) -> None:
+        """Have ``call`` made when ``transfer`` is through, which is as urgent as who waits from now on."""
         self.follow(transfer, call)
         if transfer in self.carriers:
             lane, carried = self.carriers[transfer]
-            lane.urge(carried, DEMAND)
+            lane.urge(carried, DEMAND, rank)
 
 
 class Reserved(NamedTuple):
@@ -94,14 +94,16 @@ class Mover:
         if taken:
             self.spill(taken)
 
-    def receive(self, held: Node, spans: Spans, end: int, known: Match | None, priority: int) -> tuple[Node, Load]:
+    def receive(
+        self, held: Node, spans: Spans, end: int, known: Match | None, priority: int, owner: Owner
+    ) -> tuple[Node, Load]:
         """Make room in VRAM below the pinned path ``held`` for the blocks up to ``end`` of ``spans``.
 
-        DRAM must have them (``known``: what it says of them). They are entered as on their way, so that
+        The owner's DRAM must have them (``known``: what it says of them). They are entered as on their way, so that
         whoever meets them waits instead of loading them again. Returns the new handle, to which the pins
         moved, and what starts the load.
         """
-        dram, vram = self.tiers.dram, self.tiers.vram
+        dram, vram = owner.dram, self.tiers.vram
         assert dram is not None
         start = held.end
         source = dram.index.pin(known or dram.index.match(spans, end, start))  # before room is made: that may spill
@@ -111,10 +113,19 @@ class Mover:
         handle, added = vram.index.extend(held, spans, end, pending=transfer)
         assert added == end - start, "a load of what is there"
         vram.written_blocks += added
-        return handle, lambda done: self.load(spans, start, end, source, handle, transfer, done, priority)
+        return handle, lambda done: self.load(spans, start, end, source, handle, transfer, done, priority, owner)
 
     def load(
-        self, spans: Spans, start: int, end: int, source: Node, target: Node, transfer: int, done: Done, priority: int
+        self,
+        spans: Spans,
+        start: int,
+        end: int,
+        source: Node,
+        target: Node,
+        transfer: int,
+        done: Done,
+        priority: int,
+        owner: Owner,
     ) -> tuple[int, int]:
         """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where they are pending for ``transfer``.
 
@@ -122,8 +133,8 @@ class Mover:
         and stays the caller's (:meth:`receive`). Returns ``(bytes, descriptors)``.
         """
         tiers = self.tiers
-        assert tiers.dram is not None
-        pool = tiers.dram
+        pool = owner.dram
+        assert pool is not None
 
         def through() -> None:
             self.sync()
@@ -137,14 +148,15 @@ class Mover:
 
         nbytes = (end - start) * tiers.block_bytes
         descriptors = (end - start) * tiers.descriptors_per_block
-        self.ledger.carriers[transfer] = tiers.h2d, tiers.h2d.submit(nbytes, descriptors, priority, through)
+        carried = tiers.h2d.submit(nbytes, descriptors, priority, through, owner.rank)
+        self.ledger.carriers[transfer] = tiers.h2d, carried
         return nbytes, descriptors
 
-    def promote(self, spans: Spans, found: LowerHit, priority: int) -> int:
+    def promote(self, spans: Spans, found: LowerHit, priority: int, owner: Owner) -> int:
         """Copy what was ``found`` on SSD to DRAM; return the transfer's id, or 0 where DRAM has no room (a miss)."""
         tiers = self.tiers
-        assert tiers.dram is not None and tiers.ssd is not None
-        ssd, dram = tiers.ssd, tiers.dram
+        assert owner.dram is not None and tiers.ssd is not None
+        ssd, dram = tiers.ssd, owner.dram
         start, end = found.dram_end, found.ssd_end
         assert found.ssd is not None
         source = ssd.index.pin(found.ssd)
@@ -163,27 +175,28 @@ class Mover:
             self._arrived(dram, handle, spans, transfer)
 
         lane = tiers.host.ssd_read
-        self.ledger.carriers[transfer] = lane, lane.submit(blocks * tiers.block_bytes, 1, priority, through)
+        carried = lane.submit(blocks * tiers.block_bytes, 1, priority, through, owner.rank)
+        self.ledger.carriers[transfer] = lane, carried
         return transfer
 
-    def prefetch(self, spans: Spans, found: Match, lower: LowerHit) -> None:
+    def prefetch(self, spans: Spans, found: Match, lower: LowerHit, owner: Owner) -> None:
         """Copy what DRAM has beyond the VRAM hit ``found`` into VRAM ahead of need, where the caller saw room."""
         index = self.tiers.vram.index
-        handle, load = self.receive(index.pin(found), spans, lower.dram_end, lower.dram, LOOK_AHEAD)
+        handle, load = self.receive(index.pin(found), spans, lower.dram_end, lower.dram, LOOK_AHEAD, owner)
         load(lambda: index.unpin(handle))
         self.prefetched_blocks += lower.dram_end - found.end
 
     # ---- down
 
-    def store(self, handle: Node, spans: Spans, end: int) -> bool:
+    def store(self, handle: Node, spans: Spans, end: int, owner: Owner) -> bool:
         """Write what DRAM lacks of the first ``end`` blocks of ``spans`` down; False where DRAM refused.
 
         ``handle`` pins them in VRAM; they are held there until they are through.
         """
         tiers = self.tiers
-        if tiers.dram is None or not tiers.can_store:
+        pool = owner.dram
+        if pool is None or not tiers.can_store:
             return True
-        pool = tiers.dram
         known = pool.index.match(spans, end)
         if known.end >= end:
             return True
@@ -203,9 +216,9 @@ class Mover:
             vram.index.unpin(source)
             self._arrived(pool, target, spans, transfer)
             if tiers.can_cascade and not self.spills:
-                self.cascade(Extent(spans, 0, end))
+                self.cascade(Extent(spans, 0, end), owner)
 
-        self._down(blocks, transfer, through)
+        self._down(blocks, transfer, through, WRITE_BACK, owner.rank)
         return True
 
     def spill(self, extents: list[Extent]) -> None:
@@ -218,13 +231,14 @@ class Mover:
                 self.ledger.refused_stores += 1
             elif reserved.blocks:
                 transfer, handle, blocks = reserved
-                self._down(blocks, transfer, partial(self._arrived, pool, handle, extent.spans, transfer))
+                through = partial(self._arrived, pool, handle, extent.spans, transfer)
+                self._down(blocks, transfer, through, WRITE_BACK, 0)
 
-    def cascade(self, extent: Extent) -> None:
+    def cascade(self, extent: Extent, owner: Owner) -> None:
         """Write what SSD lacks of an extent in DRAM down to it."""
         tiers = self.tiers
-        assert tiers.ssd is not None and tiers.dram is not None
-        ssd, dram = tiers.ssd, tiers.dram
+        assert tiers.ssd is not None and owner.dram is not None
+        ssd, dram = tiers.ssd, owner.dram
         held = dram.index.match(extent.spans, extent.end, extent.start)
         known = ssd.index.match(extent.spans, held.end)
         if known.end >= held.end:
@@ -239,27 +253,27 @@ class Mover:
             dram.index.unpin(source)
             self._arrived(ssd, target, extent.spans, transfer)
 
-        tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through)
+        tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through, owner.rank)
 
-    def touch(self, spans: Spans, end: int) -> None:
+    def touch(self, spans: Spans, end: int, owner: Owner) -> None:
         """Renew the recency of a finished request's blocks in DRAM."""
-        pool = self.tiers.dram
+        pool = owner.dram
         if pool is None:
             return
         found = pool.index.match(spans, end)
         if found.end:
             pool.index.unpin(pool.index.pin(found, use=False))
 
-    def drop_copies(self, spans: Spans, start: int, end: int) -> None:
+    def drop_copies(self, spans: Spans, start: int, end: int, owner: Owner) -> None:
         """Exclusive tiers: what VRAM has (again) leaves the tiers below."""
-        for pool in (self.tiers.dram, self.tiers.ssd):
+        for pool in (owner.dram, self.tiers.ssd):
             if pool is not None:
                 pool.index.remove(spans, start, end)
 
-    def _down(self, blocks: int, transfer: int, through: Done) -> None:
+    def _down(self, blocks: int, transfer: int, through: Done, priority: int, rank: int) -> None:
         tiers = self.tiers
         nbytes, descriptors = blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block
-        self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, WRITE_BACK, through)
+        self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, priority, through, rank)
 
     def _reserve(self, pool: KVPool, spans: Spans, start: int, end: int, known: Match | None = None) -> Reserved | None:
         """Open a transfer into ``pool``, below VRAM, and reserve its room; None where there is none.
@@ -268,7 +282,7 @@ class Mover:
         """
         tiers = self.tiers
         transfer = self.ledger.open()
-        taken: list[Extent] | None = [] if self.spills and tiers.can_cascade and pool is tiers.dram else None
+        taken: list[Extent] | None = [] if self.spills and tiers.can_cascade and pool is not tiers.ssd else None
         stored = pool.store(spans, start, end, transfer, taken, known)
         for extent in taken or ():
             self._spill_to_ssd(extent)

@@ -36,7 +36,7 @@ class QueuePrefetcher:
         engine = self.engine
         spans, limit = live.request.spans, engine.config.most_hit_blocks(live.target)
         found = engine.pool.index.match(spans, limit)
-        return found, engine.tiers.lookup(spans, limit, found.end)
+        return found, engine.tiers.lookup(spans, limit, found.end, live.owner.dram)
 
     def _fetch(self, live: Live, promoted: bool = False) -> bool:
         """Start what can be started; False where a later look may find more: room, or what is on its way now."""
@@ -48,7 +48,7 @@ class QueuePrefetcher:
         if found.pending or lower.pending:
             return False
         if lower.ssd_end > lower.dram_end and not promoted:
-            transfer = engine.mover.promote(live.request.spans, lower, LOOK_AHEAD)
+            transfer = engine.mover.promote(live.request.spans, lower, LOOK_AHEAD, live.owner)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
                 engine.mover.ledger.follow(transfer, lambda: self._promoted(live))
@@ -60,7 +60,7 @@ class QueuePrefetcher:
         if blocks > engine.pool.free_blocks and not self._room_for(live):
             return False
         live.fetched.append((found.end, lower.dram_end))
-        engine.mover.prefetch(live.request.spans, found, lower)
+        engine.mover.prefetch(live.request.spans, found, lower, live.owner)
         engine.replan()
         return True
 

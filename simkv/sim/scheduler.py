@@ -150,16 +150,17 @@ class Scheduler(WaitingQueue):
             return self._wait_for(live, match.pending, LOAD_DRAM, now)
         if not engine.tiers.can_load:
             return self._claim(live, now, budget, match, match.end, None)
-        lower = engine.tiers.lookup(spans, limit, match.end)
+        dram = live.owner.dram
+        lower = engine.tiers.lookup(spans, limit, match.end, dram)
         if lower.pending:
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
         if lower.ssd_end > lower.dram_end and not live.asked_ssd:
             live.asked_ssd = True
-            transfer = engine.mover.promote(spans, lower, DEMAND)
+            transfer = engine.mover.promote(spans, lower, DEMAND, live.owner)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
                 return self._wait_for(live, transfer, LOAD_SSD, now)
-            lower = engine.tiers.lookup(spans, limit, match.end)  # the attempt may have cut what was matched
+            lower = engine.tiers.lookup(spans, limit, match.end, dram)  # the attempt may have cut what was matched
         return self._claim(live, now, budget, match, lower.dram_end, lower.dram)
 
     def _claim(self, live: Live, now: float, budget: int, match: Match, hit_end: int, dram: Match | None) -> int:
@@ -181,7 +182,7 @@ class Scheduler(WaitingQueue):
         live.tokens = tokens
         load = None
         if hit_end > vram_end:
-            live.handle, load = engine.mover.receive(live.handle, live.request.spans, hit_end, dram, DEMAND)
+            live.handle, load = engine.mover.receive(live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner)
         if not holds:
             self._start(live, now, chunk, own, side, load)
             return chunk
@@ -222,7 +223,7 @@ class Scheduler(WaitingQueue):
         engine = self.engine
         heappop(self.waiting)
         engine.hold(live, state, now)
-        engine.mover.ledger.wait(transfer, lambda: engine.resume(live))
+        engine.mover.ledger.wait(transfer, lambda: engine.resume(live), live.owner.rank)
         return 0
 
     def _note_hits(self, live: Live, vram_end: int, hit_end: int) -> None:

@@ -37,7 +37,9 @@ class System:
         self.source = source
         self.clock = Clock()
         self.recorder = Recorder()
-        self.class_names, self._classes = _classes(config.classes, source.class_names)
+        self.classes = _classes(config.classes, source.class_names)
+        self.class_names = tuple(one.name for one in self.classes)
+        self._number = {name: number for number, name in enumerate(self.class_names)}
         self.together = Together()
         self.hosts: list[Host] = []
         self.engines: list[Engine] = []
@@ -57,7 +59,7 @@ class System:
         self.sampler = Sampler(self, config.sample_s)
 
     def _add_host(self, replicas: int) -> None:
-        host = Host(self.clock, self.config, replicas)
+        host = Host(self.clock, self.config, replicas, self.classes)
         ledger = Ledger()
         self.hosts.append(host)
         self.ledgers.append(ledger)
@@ -115,13 +117,13 @@ class System:
         if not self.arrived:
             self.sampler.start(self.clock._now)
         self.arrived += 1
-        cls, priority = self._classes[request.cls]
-        live = Live(request, cls, priority, self.clock._now)
+        cls = self._number[request.cls]
+        live = Live(request, cls, self.classes[cls].priority, self.clock._now)
         if not self._can_ever_fit(request):
             self._reject(live)
             return
         live.ceiling = self.ceiling.add(request)
-        self.route(request).enqueue(live)
+        self.route(live).enqueue(live)
 
     def _can_ever_fit(self, request: Request) -> bool:
         engine = self.config.engine
@@ -279,10 +281,7 @@ class System:
         return {tier: sum(pool.written_blocks for pool in pools) for tier, pools in self.pools().items()}
 
 
-def _classes(
-    configured: tuple[ClassConfig, ...], used: tuple[str, ...]
-) -> tuple[tuple[str, ...], dict[str, tuple[int, int]]]:
-    """Number the classes; one that the workload uses and nobody configured has priority 0."""
-    priorities = {item.name: item.priority for item in configured}
-    names = list(dict.fromkeys([*priorities, *used]))
-    return tuple(names), {name: (index, priorities.get(name, 0)) for index, name in enumerate(names)}
+def _classes(configured: tuple[ClassConfig, ...], used: tuple[str, ...]) -> tuple[ClassConfig, ...]:
+    """Return every class in the order of their numbers; one that the workload uses and nobody configured is plain."""
+    classes = {one.name: one for one in configured}
+    return tuple(classes.get(name, ClassConfig(name)) for name in dict.fromkeys([*classes, *used]))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from simkv.errors import InfeasibleError
 from simkv.kvcache.node import Match
 from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
 from simkv.sim.clock import Clock
-from simkv.sim.config import LinkConfig, SystemConfig
+from simkv.sim.config import ClassConfig, LinkConfig, SystemConfig
 from simkv.sim.fabric import Fabric, Lane
 from simkv.workload.request import Spans
+
+_NO_SHARE = 1e-9
+"""What is left where shares sum to 1 but for rounding."""
 
 
 class LowerHit(NamedTuple):
@@ -23,16 +28,25 @@ class LowerHit(NamedTuple):
     """A transfer that is bringing in what comes next in DRAM, or 0."""
 
 
+class Owner(NamedTuple):
+    """For whom something is moved: a class's rank on the lanes, and the part of DRAM that it has."""
+
+    rank: int
+    dram: KVPool | None
+
+
 class Host:
     """One machine: its fabric, its SSD, its DRAM pools, a link for each of its replicas."""
 
-    def __init__(self, clock: Clock, config: SystemConfig, replicas: int) -> None:
+    def __init__(self, clock: Clock, config: SystemConfig, replicas: int, classes: Sequence[ClassConfig] = ()) -> None:
         block_bytes = config.engine.block_bytes
         dram, ssd = config.dram, config.ssd
-        self.fabric = Fabric(clock, dram.bandwidth_bytes_per_s)
-        pools = 1 if dram.shared else replicas
-        blocks = blocks_of(dram.capacity_bytes / pools, block_bytes) if dram.bandwidth_bytes_per_s > 0 else 0
-        self.dram = [make_pool(config, blocks) for _ in range(pools)] if blocks else []
+        self.ranks = ranks(config, classes)
+        self.fabric = Fabric(clock, dram.bandwidth_bytes_per_s, max(self.ranks, default=0) + 1)
+        parts = 1 if dram.shared else replicas
+        part_bytes = dram.capacity_bytes / parts if dram.bandwidth_bytes_per_s > 0 else 0.0
+        self._parts = [self._dram_part(config, part_bytes, classes) for _ in range(parts)]
+        self.dram = [pool for part in self._parts for pool in dict.fromkeys(part) if pool is not None]
         ssd_blocks = blocks_of(ssd.capacity_bytes, block_bytes) if self.dram else 0
         self.ssd = make_pool(config, ssd_blocks) if ssd_blocks else None
         queue_rate = ssd.queue_depth * block_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
@@ -46,11 +60,27 @@ class Host:
         self.links = [self._add_link(config.link) for _ in range(replicas)]
         self._add_uplinks(config.link)
 
-    def dram_pool(self, local_replica: int) -> KVPool | None:
-        """The DRAM pool of the host's n-th replica."""
-        if not self.dram:
-            return None
-        return self.dram[local_replica % len(self.dram)]
+    def _dram_part(
+        self, config: SystemConfig, nbytes: float, classes: Sequence[ClassConfig]
+    ) -> tuple[KVPool | None, ...]:
+        """Cut one replica's DRAM; return the pool of each class, and last the one of those without a share."""
+        block_bytes = config.engine.block_bytes
+        if not blocks_of(nbytes, block_bytes):
+            return (None,) * (len(classes) + 1)
+        rest = 1.0 - sum(one.dram_share or 0.0 for one in classes)
+        common = make_pool(config, blocks_of(nbytes * rest, block_bytes) if rest > _NO_SHARE else 0)
+        parts: list[KVPool | None] = []
+        for one in classes:
+            blocks = blocks_of(nbytes * one.dram_share, block_bytes) if one.dram_share else 0
+            if one.dram_share is not None and not blocks:
+                raise InfeasibleError(f"classes.{one.name}.dram_share leaves the class no block of DRAM: raise it")
+            parts.append(make_pool(config, blocks) if blocks else common)
+        return (*parts, common)
+
+    def owners(self, local_replica: int) -> list[Owner]:
+        """Return for whom the host's n-th replica works: each class, and last nobody in particular."""
+        part = self._parts[local_replica % len(self._parts)]
+        return [Owner(rank, pool) for rank, pool in zip((*self.ranks, 0), part, strict=True)]
 
     def _add_link(self, link: LinkConfig) -> tuple[Lane, Lane]:
         h2d = Lane(self.fabric, "h2d", link.h2d_bytes_per_s, link.latency_s, link.chunk_bytes)
@@ -74,7 +104,9 @@ class ReplicaTiers:
         self.block_bytes = config.engine.block_bytes
         self.descriptors_per_block = config.link.descriptors_per_block
         self.vram = make_pool(config, config.engine.num_gpu_blocks)
-        self.dram = host.dram_pool(local_replica)
+        self.owners = host.owners(local_replica)
+        """By class, and last one for what is nobody's in particular."""
+        self.dram = self.owners[-1].dram
         self.ssd = host.ssd if self.dram is not None else None
         self.h2d, self.d2h = host.links[local_replica]
         self.can_load = self.dram is not None and self.h2d.usable
@@ -82,12 +114,12 @@ class ReplicaTiers:
         self.can_promote = self.can_load and self.ssd is not None and host.ssd_read.usable
         self.can_cascade = self.ssd is not None and host.ssd_write.usable
 
-    def lookup(self, spans: Spans, limit: int, vram_end: int) -> LowerHit:
-        """Return what lower tiers hold of blocks ``vram_end .. limit-1``, without a gap; mutates nothing."""
+    def lookup(self, spans: Spans, limit: int, vram_end: int, dram: KVPool | None) -> LowerHit:
+        """Return what ``dram`` and the SSD hold of blocks ``vram_end .. limit-1``, without a gap; mutates nothing."""
         if not self.can_load or vram_end >= limit:
             return LowerHit(None, vram_end, None, vram_end, 0)
-        assert self.dram is not None
-        found = self.dram.index.match(spans, limit, vram_end)
+        assert dram is not None
+        found = dram.index.match(spans, limit, vram_end)
         dram_end = max(found.end, vram_end)
         if found.pending and dram_end < limit:
             return LowerHit(found, dram_end, None, dram_end, found.pending)
@@ -96,6 +128,14 @@ class ReplicaTiers:
         assert self.ssd is not None
         deep = self.ssd.index.match(spans, limit, dram_end)
         return LowerHit(found, dram_end, deep, max(deep.end, dram_end), 0)
+
+
+def ranks(config: SystemConfig, classes: Sequence[ClassConfig]) -> tuple[int, ...]:
+    """Return each class's rank on the lanes, 0 the most urgent; first come first served knows no ranks."""
+    if config.engine.scheduling == "fcfs":
+        return (0,) * len(classes)
+    order = sorted({one.priority for one in classes})
+    return tuple(order.index(one.priority) for one in classes)
 
 
 def make_pool(config: SystemConfig, blocks: int) -> KVPool:
