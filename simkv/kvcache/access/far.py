@@ -61,7 +61,6 @@ class FarBlocks:
         """
         sums = self._sums[group]
         found: Indices = sums.searchsorted(shares * sums[among - 1], side="right")
-        np.minimum(found, among - 1, out=found)
         return found
 
     def others(self, group: int, count: int, among: int, taken: Indices) -> Indices:
