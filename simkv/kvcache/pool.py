@@ -18,10 +18,18 @@ class KVPool:
     """
 
     def __init__(
-        self, capacity_blocks: int, block_tokens: int, policy: str, lam: float | None = None, merge: bool = True
+        self,
+        capacity_blocks: int,
+        block_tokens: int,
+        policy: str,
+        lam: float | None = None,
+        merge: bool = True,
+        whole: bool = False,
     ) -> None:
+        """``whole``: nodes of the index are evicted whole, and aren't merged."""
         self.capacity_blocks = capacity_blocks
-        self.index = PrefixIndex(block_tokens, make_policy(policy, lam), merge and policy == "lru")
+        merge = merge and policy == "lru" and not whole
+        self.index = PrefixIndex(block_tokens, make_policy(policy, lam), merge, whole)
         self.private_blocks = 0
         self.written_blocks = 0
         """Blocks ever taken or stored: how often the tier was filled."""
@@ -81,19 +89,24 @@ class KVPool:
         transfer: int,
         taken: list[Extent] | None = None,
         known: Match | None = None,
+        part: bool = False,
     ) -> tuple[Node, int] | None:
         """Reserve room for blocks ``start .. end-1`` of ``spans``, pinned and pending for ``transfer``.
 
         Returns the handle and the number of blocks to bring in (0: all are here or coming), or
         None, changing nothing but pins' recency, where what may be evicted does not suffice.
         ``known`` is what :meth:`PrefixIndex.match` says now, where the caller has asked already.
+        ``part``: where it does not suffice, reserve for as many leading blocks as it does for; the handle tells.
         """
         index = self.index
         handle = index.pin(known or index.match(spans, end, start))
         if handle.end < start:
             handle, _ = index.extend(handle, spans, start, resident=False)
         need = end - max(handle.end, start) - index.held_below(handle, spans, end)
-        if need > self.available_blocks:
+        while part and need > self.available_blocks and end > handle.end:
+            end -= need - self.available_blocks
+            need = end - max(handle.end, start) - index.held_below(handle, spans, end)
+        if need > self.available_blocks or end <= start:
             index.unpin(handle)
             return None
         self.make_room(need, taken)

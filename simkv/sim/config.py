@@ -11,8 +11,10 @@ from math import inf
 from typing import Literal, Protocol
 
 Write = Literal["write_through", "write_through_selective", "write_back", "never"]
-Prefetch = Literal["none", "queue"]
-Load = Literal["hold", "overlap"]
+Prefetch = Literal["none", "queue", "arrival"]
+Stop = Literal["wait_complete", "best_effort", "timeout"]
+WhenFull = Literal["refuse", "retry", "part", "drop"]
+Load = Literal["hold", "overlap", "block"]
 Scheduling = Literal["fcfs", "priority"]
 Preemption = Literal["recompute", "swap"]
 RouterName = Literal["round_robin", "least_loaded", "prefix_aware"]
@@ -165,6 +167,25 @@ class OffloadConfig:
     prefetch: Prefetch = "none"
     prefetch_window: int = 8
     """How many waiting requests the look-ahead prefetcher considers."""
+    prefetch_stop: Stop = "wait_complete"
+    """What a request whose turn it is does about its own read from SSD that isn't through."""
+    timeout_base_s: float = 1.0
+    timeout_per_ki_token_s: float = 0.25
+    timeout_most_s: float = inf
+    prefetch_min_tokens: int = 0
+    """``arrival``: fewer tokens on SSD aren't fetched."""
+    prefetch_in_flight: float = 1.0
+    """``arrival``: the share of DRAM that may be on its way before further requests fetch nothing."""
+    prefetch_batch_blocks: int = 128
+    """``arrival``: read one after the other in pieces of so many blocks; what is stopped ends with one."""
+    unit_blocks: int = 1
+    """Blocks of VRAM in one unit of the lower tiers, which store, find and evict whole units."""
+    when_full: WhenFull = "refuse"
+    """What becomes of a store that a lower tier has no room for."""
+    whole_nodes: bool = False
+    """What one insertion brought is evicted as a whole."""
+    write_back_blocks: bool = False
+    """``write_back``: the step that an eviction made room for waits until what was evicted is down."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from simkv.sim.clock import ENGINE_RANK, Clock, Timer
 from simkv.sim.config import SystemConfig
 from simkv.sim.gauge import Gauge, Together
 from simkv.sim.holdings import Holdings
-from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
+from simkv.sim.live import DECODE, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
 from simkv.sim.mover import Mover
-from simkv.sim.prefetch import QueuePrefetcher
+from simkv.sim.prefetch import make_prefetcher
 from simkv.sim.recorder import Recorder
 from simkv.sim.scheduler import Chunk, Scheduler
 from simkv.sim.series import boundary_s, steps_to_reach
 from simkv.sim.tiers import ReplicaTiers
+from simkv.sim.waits import begin_waiting
 
 
 class Engine:
@@ -42,7 +43,10 @@ class Engine:
         self.config = config.engine
         self.cost = config.cost
         self.step_exact = config.step_exact
-        self.overlaps = config.engine.load == "overlap"
+        self.load_in_step = config.engine.load != "hold"
+        """A request takes part at once, and its step waits for its load."""
+        self.reads_on_demand = config.offload.prefetch != "arrival"
+        """What lies on SSD is read when its request has its turn, and not only ahead of it."""
         self.number = number
         self._rank = ENGINE_RANK + number
         self.tiers = tiers
@@ -59,7 +63,7 @@ class Engine:
         """What the step in progress computes of prompts."""
         self.holdings = Holdings(self.config, mover)
         self.scheduler = Scheduler(self)
-        self.prefetcher = QueuePrefetcher(self, config.offload) if config.offload.prefetch == "queue" else None
+        self.prefetcher = make_prefetcher(self, config.offload)
         self.step = 0
         """The step in progress, or the next one when idle."""
         self.backlog_tokens: dict[int, int] = {}
@@ -77,12 +81,15 @@ class Engine:
         self._begun_s = 0.0
         self._version = 0
         self._asleep = True
-        self._loads_in_step = 0
+        self._offer_again = False
+        """DRAM may have room for what it refused: offer it at the next boundary."""
         self.macro_steps = 0
         self.preemptions = 0
         self.load_waits = 0
         mover.sync = self.sync
         mover.wake = self.wake
+        if config.offload.when_full == "retry":
+            mover.ledger.room.append(self.room_below)
 
     # ---- what others call
 
@@ -95,8 +102,23 @@ class Engine:
         idle = self._asleep
         if was_empty or self.scheduler.waiting[0][1] is live:
             self.wake()
-        if self.prefetcher is not None and not idle:
-            self.prefetcher.look_ahead()
+        if self.prefetcher is not None:
+            self.prefetcher.arrived(live, idle)
+
+    def room_below(self) -> None:
+        """DRAM let go of something: offer it what it refused at the next step boundary."""
+        if not self.holdings.refused:
+            return
+        self._offer_again = True
+        if not self.chunks and self._target > self.step + 1:
+            self._cut(self.clock._now)
+
+    def _cut(self, now: float) -> None:
+        """End the steps under way at the next boundary."""
+        target = max(self._next_boundary(now), self.step + 1)
+        if target < self._target:
+            self._target = target
+            self._fire_at(self._boundary(target))
 
     def wake(self) -> None:
         """Try to schedule at the next step boundary (now, when idle)."""
@@ -112,10 +134,7 @@ class Engine:
             return
         if len(self.running) >= self.config.max_num_seqs:
             return
-        target = max(self._next_boundary(now), self.step + 1)
-        if target < self._target:
-            self._target = target
-            self._fire_at(self._boundary(target))
+        self._cut(now)
 
     def sync(self) -> None:
         """Allocate the decode blocks of every step that has begun by now."""
@@ -132,6 +151,11 @@ class Engine:
         if target < self._target:
             self._target = target
             self._fire_at(self._boundary(target))
+
+    @property
+    def held_blocks(self) -> int:
+        """Private blocks that running requests hold now."""
+        return sum(self.blocks_of(live) for live in self.running)
 
     def blocks_of(self, live: Live) -> int:
         """Private blocks that a running request holds now."""
@@ -168,7 +192,14 @@ class Engine:
             return
         now = self.clock._now
         self.clock.take_turn(self._rank)
-        changed = self.scheduler.schedule(now, self._complete(now))
+        waited = self.mover.waited
+        if waited is not None:
+            waited.clear()
+        changed = self._complete(now)
+        if self._offer_again:
+            self._offer_again = False
+            self.holdings.offer_again()
+        changed = self.scheduler.schedule(now, changed)
         if changed and self.prefetcher is not None:
             self.prefetcher.look_ahead()
         self._begin(now, changed)
@@ -274,8 +305,8 @@ class Engine:
             gauge.update(now)
             gauge.busy = True
         self._asleep = False
-        if chunks:
-            self._begin_mixed(now)
+        if chunks or self.mover.waited:
+            self._begin_one(now)
             return
         batch, step = self.batch, self.step
         if changed or not self._anchored or step >= self._valid_to:
@@ -287,7 +318,7 @@ class Engine:
         last = batch.next_end()
         if last > self._valid_to:
             last = self._valid_to
-        if self.step_exact or self.scheduler.look_again:
+        if self.step_exact or self.scheduler.look_again or self._offer_again:
             last = step + 1
         if last > step + 1:
             last = step + 1 + batch.steps_within(step + 1, self._room(), last - step - 1)
@@ -298,39 +329,30 @@ class Engine:
         """Blocks that steps under way may take without anybody having to decide something."""
         return self.pool.free_blocks if self.mover.spills else self.pool.available_blocks
 
-    def _begin_mixed(self, now: float) -> None:
+    def _begin_one(self, now: float) -> None:
+        """Begin a step that is of its own kind: it computes of prompts, or waits for transfers, or both."""
+        batch = self.batch
+        if self.chunks:
+            compute_s = self._mixed_s()
+        else:
+            compute_s = self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
+        self._target = self.step + 1
+        self._anchor_one(now, compute_s)
+        if not begin_waiting(self, now, compute_s):
+            self._fire_at(self._boundary(self._target))
+
+    def _mixed_s(self) -> float:
+        """Return the time of the step that is about to begin, without any waiting."""
         batch = self.batch
         work = [(chunk.tokens, chunk.live.tokens) for chunk in self.chunks]
         sampled = batch.size + len(work) - (self.partial is not None)
         context = batch.context_tokens(self.step) if batch.size else 0
-        compute_s = self.cost.mixed(batch.size, context, work, sampled)
-        self._target = self.step + 1
-        self._anchor_one(now, compute_s)
-        if self.overlaps and any(chunk.load for chunk in self.chunks):
-            self._begin_overlapped(now, compute_s, [chunk for chunk in self.chunks if chunk.load])
-        else:
-            self._fire_at(self._boundary(self._target))
+        return self.cost.mixed(batch.size, context, work, sampled)
 
-    def _begin_overlapped(self, now: float, compute_s: float, loads: list[Chunk]) -> None:
-        """Load layer by layer under the step: it ends one layer after the last layer's KV is there."""
-        layers = self.cost.layers
-        self._loads_in_step = len(loads)
-        alone_s = 0.0
-
-        def through() -> None:
-            self._loads_in_step -= 1
-            if self._loads_in_step:
-                return
-            end_s = max(now + compute_s + alone_s / layers, self.clock._now + compute_s / layers)
-            for chunk in loads:
-                chunk.live.parts[LOAD_DRAM] += end_s - now - compute_s
-                chunk.live.since_s += end_s - now - compute_s
-            self._anchor_one(now, end_s - now)
-            self._fire_at(max(self._boundary(self._target), self.clock._now))
-
-        for chunk in loads:
-            assert chunk.load is not None
-            alone_s += self.tiers.h2d.service_s(*chunk.load(through))
+    def step_ends(self, begun_s: float, end_s: float) -> None:
+        """Have the step that began at ``begun_s``, and waited, end at ``end_s``."""
+        self._anchor_one(begun_s, end_s - begun_s)
+        self._fire_at(max(self._boundary(self._target), self.clock._now))
 
     def _anchor_one(self, now: float, step_s: float) -> None:
         """Anchor a series of one step: what follows a mixed step is another batch."""

@@ -15,6 +15,9 @@ class Holdings:
         self.config = config
         self.mover = mover
         self.pool = mover.tiers.vram
+        self._when_full = mover.when_full
+        self.refused: dict[Live, None] = {}
+        """Running requests of which DRAM refused a store that it will be asked for again."""
 
     def take(self, blocks: int) -> None:
         """Take private blocks now; what that evicts goes down a tier where the policy says so."""
@@ -41,6 +44,8 @@ class Holdings:
         handle = live.handle
         if handle is None or write == "never" or write == "write_back" or not self.mover.tiers.can_store:
             return
+        if live.store_refused and self._when_full in ("part", "drop"):
+            return
         most = live.request.prompt_tokens
         if self.config.store_outputs:
             most += live.request.output_tokens
@@ -49,6 +54,15 @@ class Holdings:
             end = min(end, used_depth(handle, 2))
         if end:
             live.store_refused = not self.mover.store(handle, live.request.spans, end, live.owner)
+        if self._when_full == "retry":
+            self.refused.pop(live, None)
+            if live.store_refused:
+                self.refused[live] = None
+
+    def offer_again(self) -> None:
+        """Offer DRAM what it refused; a transfer has ended since."""
+        for live in list(self.refused):
+            self._store(live)
 
     def end_prefill(self, live: Live) -> None:
         """Give back what only the prefill needed of windows: from here on ``live`` computes a token a step."""
@@ -74,6 +88,7 @@ class Holdings:
             live.handle = handle
         if keep_outputs and (self.config.store_outputs or live.store_refused):
             self._store(live)
+        self.refused.pop(live, None)
         self.pool.give(private + live.side_blocks)
         self.pool.index.unpin(handle)
         live.handle = None

@@ -12,6 +12,27 @@ QUEUE, LOAD_DRAM, LOAD_SSD, PREFILL, DECODE, RECOMPUTE, PREEMPTED = range(7)
 NOBODY = Owner(0, None)
 
 
+class Fetch:
+    """A read from SSD to DRAM ahead of need, in one transfer or in several, one after the other."""
+
+    __slots__ = ("begun_s", "blocks", "over", "stopped", "transfer", "waited_for")
+
+    def __init__(self, blocks: int, begun_s: float) -> None:
+        self.blocks = blocks
+        """All that it is after."""
+        self.begun_s = begun_s
+        self.transfer = 0
+        """The one under way."""
+        self.over = False
+        self.stopped = False
+        """Its request goes on without what isn't here yet."""
+        self.waited_for = False
+
+    def gave_up(self, transfer: int) -> bool:
+        """Say whether its request goes on without what ``transfer`` is bringing."""
+        return self.stopped and transfer == self.transfer
+
+
 class Live:
     """A request's progress: which tokens are computed, what it holds, where its time went."""
 
@@ -22,6 +43,7 @@ class Live:
         "cls",
         "computed_once",
         "epoch",
+        "fetch",
         "fetched",
         "first_token_s",
         "generated",
@@ -94,6 +116,8 @@ class Live:
         self.promoted: list[tuple[int, int]] = []
         """Block ranges that were brought from SSD into DRAM for it."""
         self.prefetched = False
+        self.fetch: Fetch | None = None
+        """What a prefetcher reads from SSD for it, where it may be stopped."""
         self.asked_ssd = False
         """A promotion on demand was tried: it isn't tried again before the next preemption."""
         self.store_refused = False

@@ -29,6 +29,8 @@ class Ledger:
         self.waiters: dict[int, list[Done]] = {}
         self.carriers: dict[int, tuple[Lane, Transfer]] = {}
         self.refused_stores = 0
+        self.room: list[Done] = []
+        """Called when something was let go of, so that a store that was refused may fit."""
 
     def open(self) -> int:
         """Return a new transfer's id."""
@@ -45,6 +47,8 @@ class Ledger:
         self.carriers.pop(transfer, None)
         for call in self.waiters.pop(transfer):
             call()
+        for call in self.room:
+            call()
 
     def follow(self, transfer: int, call: Done) -> None:
         """Have ``call`` made when ``transfer`` is through, whenever that is."""
@@ -59,7 +63,7 @@ class Ledger:
 
 
 class Reserved(NamedTuple):
-    """Room for the blocks that a transfer will bring: pinned by ``handle`` until they are here."""
+    """Room in a lower tier, in its units, for what a transfer will bring: pinned by ``handle`` until it is here."""
 
     transfer: int
     handle: Node
@@ -75,8 +79,14 @@ class Mover:
         self.ledger = ledger
         self.exclusive = offload.relation == "exclusive"
         self.write = offload.write
+        self.unit_bytes = tiers.block_bytes * tiers.unit_blocks
+        self.when_full = offload.when_full
+        self.keeps_part = offload.when_full == "part"
         self.spills = offload.write == "write_back" and tiers.can_store
         """Evicted blocks go down a tier, so an eviction is a decision with consequences."""
+        assert tiers.unit_blocks == 1 or not (self.spills or self.exclusive), "blocks are evicted one by one"
+        self.waited: list[int] | None = [] if offload.write_back_blocks and self.spills else None
+        """Write-downs of evicted blocks since the engine last looked, where its next step waits for them."""
         self.sync: Done = lambda: None
         """Brings the replica's VRAM up to now; called before anything here changes it."""
         self.wake: Done = lambda: None
@@ -106,8 +116,9 @@ class Mover:
         dram, vram = owner.dram, self.tiers.vram
         assert dram is not None
         start = held.end
-        source = dram.index.pin(known or dram.index.match(spans, end, start))  # before room is made: that may spill
-        assert source.end == end, "a load of what is not there"
+        units, below = self.tiers.units_over(end), start // self.tiers.unit_blocks
+        source = dram.index.pin(known or dram.index.match(spans, units, below))  # before room is made: that may spill
+        assert source.end == units, "a load of what is not there"
         self.make_room(end - start)
         transfer = self.ledger.open()
         handle, added = vram.index.extend(held, spans, end, pending=transfer)
@@ -157,16 +168,16 @@ class Mover:
         tiers = self.tiers
         assert owner.dram is not None and tiers.ssd is not None
         ssd, dram = tiers.ssd, owner.dram
-        start, end = found.dram_end, found.ssd_end
         assert found.ssd is not None
+        start, end = found.dram_end // tiers.unit_blocks, found.ssd.end
         source = ssd.index.pin(found.ssd)
         assert source.end == end, "a promotion of what is not there"
         reserved = self._reserve(dram, spans, start, end, found.dram)
         if reserved is None:
             ssd.index.unpin(source)
             return 0
-        transfer, handle, blocks = reserved
-        assert blocks, "a promotion of what is there"
+        transfer, handle, units = reserved
+        assert units, "a promotion of what is there"
 
         def through() -> None:
             ssd.index.unpin(source)
@@ -175,7 +186,7 @@ class Mover:
             self._arrived(dram, handle, spans, transfer)
 
         lane = tiers.host.ssd_read
-        carried = lane.submit(blocks * tiers.block_bytes, 1, priority, through, owner.rank)
+        carried = lane.submit(units * self.unit_bytes, 1, priority, through, owner.rank)
         self.ledger.carriers[transfer] = lane, carried
         return transfer
 
@@ -197,16 +208,19 @@ class Mover:
         pool = owner.dram
         if pool is None or not tiers.can_store:
             return True
-        known = pool.index.match(spans, end)
-        if known.end >= end:
+        units = end // tiers.unit_blocks
+        known = pool.index.match(spans, units)
+        if known.end >= units:
             return True
-        reserved = self._reserve(pool, spans, known.end, end, known)
-        if reserved is None:
+        reserved = self._reserve(pool, spans, known.end, units, known, self.keeps_part)
+        refused = reserved is None or reserved.handle.end < units
+        if refused:
             self.ledger.refused_stores += 1
-            return False
+        if reserved is None or not reserved.blocks:
+            return not refused
         transfer, target, blocks = reserved
-        if not blocks:
-            return True
+        stored = target.end
+        end = stored * tiers.unit_blocks
         vram = tiers.vram
         held = Match(handle, end, 0) if handle.end - handle.blocks < end else vram.index.match(spans, end)
         source = vram.index.pin(held, use=False)
@@ -216,26 +230,28 @@ class Mover:
             vram.index.unpin(source)
             self._arrived(pool, target, spans, transfer)
             if tiers.can_cascade and not self.spills:
-                self.cascade(Extent(spans, 0, end), owner)
+                self.cascade(Extent(spans, 0, stored), owner)
 
         self._down(blocks, transfer, through, WRITE_BACK, owner.rank)
-        return True
+        return not refused
 
     def spill(self, extents: list[Extent]) -> None:
         """Write evicted VRAM blocks to DRAM through a staging buffer (they have left VRAM already)."""
         pool = self.tiers.dram
         assert pool is not None
         for extent in extents:
-            reserved = self._reserve(pool, extent.spans, extent.start, extent.end)
-            if reserved is None:
+            reserved = self._reserve(pool, extent.spans, extent.start, extent.end, part=self.keeps_part)
+            if reserved is None or reserved.handle.end < extent.end:
                 self.ledger.refused_stores += 1
-            elif reserved.blocks:
+            if reserved is not None and reserved.blocks:
                 transfer, handle, blocks = reserved
+                if self.waited is not None:
+                    self.waited.append(transfer)
                 through = partial(self._arrived, pool, handle, extent.spans, transfer)
                 self._down(blocks, transfer, through, WRITE_BACK, 0)
 
     def cascade(self, extent: Extent, owner: Owner) -> None:
-        """Write what SSD lacks of an extent in DRAM down to it."""
+        """Write what SSD lacks of an extent in DRAM, in units, down to it."""
         tiers = self.tiers
         assert tiers.ssd is not None and owner.dram is not None
         ssd, dram = tiers.ssd, owner.dram
@@ -243,7 +259,7 @@ class Mover:
         known = ssd.index.match(extent.spans, held.end)
         if known.end >= held.end:
             return
-        reserved = self._reserve(ssd, extent.spans, known.end, held.end, known)
+        reserved = self._reserve(ssd, extent.spans, known.end, held.end, known, self.keeps_part)
         if reserved is None or not reserved.blocks:
             return
         transfer, target, blocks = reserved
@@ -253,14 +269,14 @@ class Mover:
             dram.index.unpin(source)
             self._arrived(ssd, target, extent.spans, transfer)
 
-        tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through, owner.rank)
+        tiers.host.ssd_write.submit(blocks * self.unit_bytes, 1, WRITE_BACK, through, owner.rank)
 
     def touch(self, spans: Spans, end: int, owner: Owner) -> None:
         """Renew the recency of a finished request's blocks in DRAM."""
         pool = owner.dram
         if pool is None:
             return
-        found = pool.index.match(spans, end)
+        found = pool.index.match(spans, end // self.tiers.unit_blocks)
         if found.end:
             pool.index.unpin(pool.index.pin(found, use=False))
 
@@ -270,20 +286,23 @@ class Mover:
             if pool is not None:
                 pool.index.remove(spans, start, end)
 
-    def _down(self, blocks: int, transfer: int, through: Done, priority: int, rank: int) -> None:
+    def _down(self, units: int, transfer: int, through: Done, priority: int, rank: int) -> None:
         tiers = self.tiers
-        nbytes, descriptors = blocks * tiers.block_bytes, blocks * tiers.descriptors_per_block
+        nbytes, descriptors = units * self.unit_bytes, units * tiers.unit_blocks * tiers.descriptors_per_block
         self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, priority, through, rank)
 
-    def _reserve(self, pool: KVPool, spans: Spans, start: int, end: int, known: Match | None = None) -> Reserved | None:
-        """Open a transfer into ``pool``, below VRAM, and reserve its room; None where there is none.
+    def _reserve(
+        self, pool: KVPool, spans: Spans, start: int, end: int, known: Match | None = None, part: bool = False
+    ) -> Reserved | None:
+        """Open a transfer into ``pool``, below VRAM, and reserve its room, in units; None where there is none.
 
-        What that evicts from DRAM is written to SSD where the policy says so.
+        ``part``: as much of the room as there is. What that evicts from DRAM is written to SSD where the policy
+        says so.
         """
         tiers = self.tiers
         transfer = self.ledger.open()
         taken: list[Extent] | None = [] if self.spills and tiers.can_cascade and pool is not tiers.ssd else None
-        stored = pool.store(spans, start, end, transfer, taken, known)
+        stored = pool.store(spans, start, end, transfer, taken, known, part)
         for extent in taken or ():
             self._spill_to_ssd(extent)
         if stored is None:
@@ -298,12 +317,12 @@ class Mover:
         tiers = self.tiers
         assert tiers.ssd is not None
         ssd = tiers.ssd
-        reserved = self._reserve(ssd, extent.spans, extent.start, extent.end)
+        reserved = self._reserve(ssd, extent.spans, extent.start, extent.end, part=self.keeps_part)
         if reserved is None or not reserved.blocks:
             return
         transfer, handle, blocks = reserved
         through = partial(self._arrived, ssd, handle, extent.spans, transfer)
-        tiers.host.ssd_write.submit(blocks * tiers.block_bytes, 1, WRITE_BACK, through)
+        tiers.host.ssd_write.submit(blocks * self.unit_bytes, 1, WRITE_BACK, through)
 
     def _arrived(self, pool: KVPool, handle: Node, spans: Spans, transfer: int) -> None:
         pool.index.arrived(handle, spans, transfer)

@@ -52,5 +52,7 @@ def _tokens_ahead(engine: Engine, live: Live) -> int:
     config, request = engine.config, live.request
     limit = config.most_hit_blocks(request.prompt_tokens)
     hit = engine.pool.index.match(request.spans, limit).end
-    hit = engine.tiers.lookup(request.spans, limit, hit, engine.tiers.owners[live.cls].dram).dram_end
+    hit = engine.tiers.lookup(
+        request.spans, request.prompt_tokens, limit, hit, engine.tiers.owners[live.cls].dram
+    ).dram_end
     return engine.tokens_ahead(live) + request.prompt_tokens - hit * config.block_tokens

@@ -47,7 +47,7 @@ class Sampler:
         system = self.system
         now = system.clock.now
         system.clock.take_turn(SAMPLER_RANK)
-        engines, hosts = system.engines, system.hosts
+        engines, hosts, unit_blocks = system.engines, system.hosts, system.config.offload.unit_blocks
         for engine in engines:
             engine.sync()
             engine.gauge.update(now)
@@ -61,8 +61,8 @@ class Sampler:
                 sum(engine.gauge.held for engine in engines),
                 sum(engine.pool.used_blocks - engine.pool.index.evictable_blocks for engine in engines),
                 sum(engine.pool.index.evictable_blocks for engine in engines),
-                sum(pool.used_blocks for host in hosts for pool in host.dram),
-                sum(host.ssd.used_blocks for host in hosts if host.ssd),
+                sum(pool.used_blocks for host in hosts for pool in host.dram) * unit_blocks,
+                sum(host.ssd.used_blocks for host in hosts if host.ssd) * unit_blocks,
                 busy["gpu"],
                 busy["h2d"],
                 busy["d2h"],

@@ -151,23 +151,28 @@ class Scheduler(WaitingQueue):
         if not engine.tiers.can_load:
             return self._claim(live, now, budget, match, match.end, None)
         dram = live.owner.dram
-        lower = engine.tiers.lookup(spans, limit, match.end, dram)
-        if lower.pending:
+        if live.fetch is not None and engine.prefetcher is not None and engine.prefetcher.has_wait(live, now):
+            heappop(self.waiting)
+            engine.hold(live, LOAD_SSD, now)
+            return 0
+        lower = engine.tiers.lookup(spans, live.target, limit, match.end, dram)
+        if lower.pending and not (live.fetch is not None and live.fetch.gave_up(lower.pending)):
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
-        if lower.ssd_end > lower.dram_end and not live.asked_ssd:
+        if lower.ssd_end > lower.dram_end and not live.asked_ssd and engine.reads_on_demand:
             live.asked_ssd = True
             transfer = engine.mover.promote(spans, lower, DEMAND, live.owner)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
                 return self._wait_for(live, transfer, LOAD_SSD, now)
-            lower = engine.tiers.lookup(spans, limit, match.end, dram)  # the attempt may have cut what was matched
+            # the attempt may have cut what was matched
+            lower = engine.tiers.lookup(spans, live.target, limit, match.end, dram)
         return self._claim(live, now, budget, match, lower.dram_end, lower.dram)
 
     def _claim(self, live: Live, now: float, budget: int, match: Match, hit_end: int, dram: Match | None) -> int:
         """Take the VRAM hit and, where there is one, the DRAM hit up to ``hit_end``; side effects only if all fits."""
         engine, pool, config = self.engine, self.engine.pool, self.config
         vram_end = match.end
-        holds = hit_end > vram_end and not engine.overlaps
+        holds = hit_end > vram_end and not engine.load_in_step
         tokens = hit_end * config.block_tokens
         chunk = min(live.target - tokens, budget)
         side = config.side_admitted(live.target, live.last_tokens)
@@ -241,7 +246,7 @@ class Scheduler(WaitingQueue):
         live.hit_vram = (vram_end - in_time) * block_tokens
         live.hit_dram = (hit_end - vram_end + in_time - ssd) * block_tokens
         live.hit_ssd = ssd * block_tokens
-        self.engine.mover.used_blocks += in_time
+        self.engine.mover.used_blocks += in_time if self.engine.reads_on_demand else ssd
 
     def _make_way(self, now: float) -> bool:
         """Nothing runs and the head is blocked by loaded requests behind it: the last of them gives way."""

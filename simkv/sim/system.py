@@ -274,11 +274,21 @@ class System:
 
     def tier_capacity_blocks(self) -> dict[str, int]:
         """Blocks that there are by tier."""
-        return {tier: sum(pool.capacity_blocks for pool in pools) for tier, pools in self.pools().items()}
+        return {
+            tier: sum(pool.capacity_blocks for pool in pools) * self._unit_blocks(tier)
+            for tier, pools in self.pools().items()
+        }
 
     def tier_written_blocks(self) -> dict[str, int]:
         """Blocks ever written by tier."""
-        return {tier: sum(pool.written_blocks for pool in pools) for tier, pools in self.pools().items()}
+        return {
+            tier: sum(pool.written_blocks for pool in pools) * self._unit_blocks(tier)
+            for tier, pools in self.pools().items()
+        }
+
+    def _unit_blocks(self, tier: str) -> int:
+        """Return how many blocks a unit of ``tier`` is."""
+        return 1 if tier == "vram" else self.config.offload.unit_blocks
 
 
 def _classes(configured: tuple[ClassConfig, ...], used: tuple[str, ...]) -> tuple[ClassConfig, ...]:

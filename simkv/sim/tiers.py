@@ -18,7 +18,10 @@ _NO_SHARE = 1e-9
 
 
 class LowerHit(NamedTuple):
-    """What lies below VRAM, contiguous from the VRAM hit on: to ``dram_end`` in DRAM, to ``ssd_end`` on SSD."""
+    """What lies below VRAM, contiguous from the VRAM hit on: to ``dram_end`` in DRAM, to ``ssd_end`` on SSD.
+
+    Ends are in blocks of VRAM, matches in units of the lower tiers.
+    """
 
     dram: Match | None
     dram_end: int
@@ -39,7 +42,7 @@ class Host:
     """One machine: its fabric, its SSD, its DRAM pools, a link for each of its replicas."""
 
     def __init__(self, clock: Clock, config: SystemConfig, replicas: int, classes: Sequence[ClassConfig] = ()) -> None:
-        block_bytes = config.engine.block_bytes
+        unit_bytes = config.engine.block_bytes * config.offload.unit_blocks
         dram, ssd = config.dram, config.ssd
         self.ranks = ranks(config, classes)
         self.fabric = Fabric(clock, dram.bandwidth_bytes_per_s, max(self.ranks, default=0) + 1)
@@ -47,9 +50,9 @@ class Host:
         part_bytes = dram.capacity_bytes / parts if dram.bandwidth_bytes_per_s > 0 else 0.0
         self._parts = [self._dram_part(config, part_bytes, classes) for _ in range(parts)]
         self.dram = [pool for part in self._parts for pool in dict.fromkeys(part) if pool is not None]
-        ssd_blocks = blocks_of(ssd.capacity_bytes, block_bytes) if self.dram else 0
-        self.ssd = make_pool(config, ssd_blocks) if ssd_blocks else None
-        queue_rate = ssd.queue_depth * block_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
+        ssd_units = blocks_of(ssd.capacity_bytes, unit_bytes) if self.dram else 0
+        self.ssd = make_pool(config, ssd_units, config.offload.unit_blocks) if ssd_units else None
+        queue_rate = ssd.queue_depth * unit_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
         self.ssd_read = Lane(
             self.fabric, "ssd_read", min(ssd.read_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes
         )
@@ -64,17 +67,18 @@ class Host:
         self, config: SystemConfig, nbytes: float, classes: Sequence[ClassConfig]
     ) -> tuple[KVPool | None, ...]:
         """Cut one replica's DRAM; return the pool of each class, and last the one of those without a share."""
-        block_bytes = config.engine.block_bytes
-        if not blocks_of(nbytes, block_bytes):
+        unit = config.offload.unit_blocks
+        unit_bytes = config.engine.block_bytes * unit
+        if not blocks_of(nbytes, unit_bytes):
             return (None,) * (len(classes) + 1)
         rest = 1.0 - sum(one.dram_share or 0.0 for one in classes)
-        common = make_pool(config, blocks_of(nbytes * rest, block_bytes) if rest > _NO_SHARE else 0)
+        common = make_pool(config, blocks_of(nbytes * rest, unit_bytes) if rest > _NO_SHARE else 0, unit)
         parts: list[KVPool | None] = []
         for one in classes:
-            blocks = blocks_of(nbytes * one.dram_share, block_bytes) if one.dram_share else 0
-            if one.dram_share is not None and not blocks:
+            units = blocks_of(nbytes * one.dram_share, unit_bytes) if one.dram_share else 0
+            if one.dram_share is not None and not units:
                 raise InfeasibleError(f"classes.{one.name}.dram_share leaves the class no block of DRAM: raise it")
-            parts.append(make_pool(config, blocks) if blocks else common)
+            parts.append(make_pool(config, units, unit) if units else common)
         return (*parts, common)
 
     def owners(self, local_replica: int) -> list[Owner]:
@@ -102,6 +106,8 @@ class ReplicaTiers:
     def __init__(self, config: SystemConfig, host: Host, local_replica: int) -> None:
         self.host = host
         self.block_bytes = config.engine.block_bytes
+        self.unit_blocks = config.offload.unit_blocks
+        self._unit_tokens = config.engine.block_tokens * config.offload.unit_blocks
         self.descriptors_per_block = config.link.descriptors_per_block
         self.vram = make_pool(config, config.engine.num_gpu_blocks)
         self.owners = host.owners(local_replica)
@@ -114,20 +120,38 @@ class ReplicaTiers:
         self.can_promote = self.can_load and self.ssd is not None and host.ssd_read.usable
         self.can_cascade = self.ssd is not None and host.ssd_write.usable
 
-    def lookup(self, spans: Spans, limit: int, vram_end: int, dram: KVPool | None) -> LowerHit:
-        """Return what ``dram`` and the SSD hold of blocks ``vram_end .. limit-1``, without a gap; mutates nothing."""
-        if not self.can_load or vram_end >= limit:
+    def lookup(self, spans: Spans, tokens: int, limit: int, vram_end: int, dram: KVPool | None) -> LowerHit:
+        """Return what ``dram`` and the SSD hold of blocks ``vram_end .. limit-1``, without a gap; mutates nothing.
+
+        Only whole units of the first ``tokens`` tokens are looked for.
+        """
+        unit = self.unit_blocks
+        units = min(self.units_over(limit), tokens // self._unit_tokens)
+        if not self.can_load or vram_end >= min(limit, units * unit):
             return LowerHit(None, vram_end, None, vram_end, 0)
         assert dram is not None
-        found = dram.index.match(spans, limit, vram_end)
-        dram_end = max(found.end, vram_end)
+        found = dram.index.match(spans, units, vram_end // unit)
+        dram_end = max(min(found.end * unit, limit), vram_end)
         if found.pending and dram_end < limit:
             return LowerHit(found, dram_end, None, dram_end, found.pending)
-        if not self.can_promote or dram_end >= limit:
+        if not self.can_promote or dram_end >= min(limit, units * unit):
             return LowerHit(found, dram_end, None, dram_end, 0)
         assert self.ssd is not None
-        deep = self.ssd.index.match(spans, limit, dram_end)
-        return LowerHit(found, dram_end, deep, max(deep.end, dram_end), 0)
+        deep = self.ssd.index.match(spans, units, dram_end // unit)
+        return LowerHit(found, dram_end, deep, max(min(deep.end * unit, limit), dram_end), 0)
+
+    def leading(self, spans: Spans, lower: LowerHit, blocks: int) -> LowerHit:
+        """Return ``lower`` with no more of the SSD's part than its first ``blocks`` blocks, in whole units."""
+        assert self.ssd is not None
+        first = lower.dram_end // self.unit_blocks
+        units = first + max(1, blocks // self.unit_blocks)
+        if lower.ssd is None or lower.ssd.end <= units:
+            return lower
+        return lower._replace(ssd=self.ssd.index.match(spans, units, first), ssd_end=units * self.unit_blocks)
+
+    def units_over(self, blocks: int) -> int:
+        """Return the units of a lower tier that ``blocks`` leading blocks lie in, the last perhaps in part."""
+        return -(-blocks // self.unit_blocks)
 
 
 def ranks(config: SystemConfig, classes: Sequence[ClassConfig]) -> tuple[int, ...]:
@@ -138,11 +162,12 @@ def ranks(config: SystemConfig, classes: Sequence[ClassConfig]) -> tuple[int, ..
     return tuple(order.index(one.priority) for one in classes)
 
 
-def make_pool(config: SystemConfig, blocks: int) -> KVPool:
-    """Return a pool under the configured eviction policy."""
+def make_pool(config: SystemConfig, units: int, unit_blocks: int = 1) -> KVPool:
+    """Return a pool of ``units`` units of ``unit_blocks`` blocks each, under the configured eviction policy."""
     offload = config.offload
     merge = offload.write != "write_through_selective"
-    return KVPool(blocks, config.engine.block_tokens, offload.eviction, offload.eviction_lambda, merge)
+    unit_tokens = config.engine.block_tokens * unit_blocks
+    return KVPool(units, unit_tokens, offload.eviction, offload.eviction_lambda, merge, offload.whole_nodes)
 
 
 def blocks_of(capacity_bytes: float, block_bytes: int) -> int:
