@@ -1,0 +1,161 @@
+"""Batch mode in a scenario: from its keys and the hardware to what the simulator runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf
+
+from simkv import units
+from simkv.errors import InfeasibleError
+from simkv.formulas.placement import (
+    BatchPolicy,
+    LayerShape,
+    Placement,
+    Rates,
+    Room,
+    Share,
+    flexgen_t4,
+    hardware_rates,
+    layer_shape,
+)
+from simkv.formulas.placement.rates import FLEXGEN_T4
+from simkv.hardware import Gpu
+from simkv.model import ModelShape
+from simkv.scenario.schema import Engine, Scenario
+from simkv.scenario.text import Path
+from simkv.sim.batchmode.config import BatchConfig
+from simkv.sim.config import LinkConfig, SsdConfig, SystemConfig
+
+FITTED = "FlexGen's cost_model.py, fitted to a T4"
+FITTED_RATES: tuple[tuple[str, float], ...] = (
+    ("link.h2d", FLEXGEN_T4.h2d),
+    ("link.d2h", FLEXGEN_T4.d2h),
+    ("link.duplex", inf),
+    ("tiers.ssd.read", FLEXGEN_T4.ssd_read),
+    ("tiers.ssd.write", FLEXGEN_T4.ssd_write),
+    ("engine.cpu_attention_rate", FLEXGEN_T4.cpu_attention),
+)
+"""What engine.constants ``flexgen-t4`` stands for, unless the scenario says otherwise."""
+
+
+def in_batches(scenario: Scenario) -> bool:
+    """Say whether the engine serves static batches."""
+    return scenario.engine.placement is not None
+
+
+def policy_of(engine: Engine) -> BatchPolicy:
+    """Return the policy that the engine's keys describe."""
+    place = engine.placement
+    assert place is not None and engine.gpu_batch_size is not None and engine.num_gpu_batches is not None, "batch mode"
+    weights, kv, activations = (
+        Share(gpu / 100, cpu / 100) for gpu, cpu in (place.weights, place.kv, place.activations)
+    )
+    return BatchPolicy(
+        Placement(weights, kv, activations),
+        engine.gpu_batch_size,
+        engine.num_gpu_batches,
+        overlap=bool(engine.overlap),
+        cpu_attention=bool(engine.cpu_attention),
+        loads_first=engine.schedule != "at_once",
+    )
+
+
+def layer_of(engine: Engine, model: ModelShape) -> LayerShape:
+    """Return one layer of the model as the engine stores it; raises InputError for models that can't be streamed."""
+    return layer_shape(model, _dtype(engine.weight_dtype), _dtype(engine.kv_dtype))
+
+
+def _dtype(dtype: str) -> str:
+    return "fp16" if dtype == "auto" else dtype
+
+
+def room_of(scenario: Scenario, gpu: Gpu) -> Room:
+    """Return what each tier has for one replica: the GPU by its label, of DRAM and SSD its part of a full host's."""
+    here = -(-scenario.replicas.count // scenario.replicas.hosts)
+    tiers, slack = scenario.tiers, scenario.engine.memory_slack
+    assert slack is not None, "batch mode"
+    return Room(gpu.vram_bytes, tiers.dram.capacity / here, tiers.ssd.capacity / here, slack)
+
+
+def kv_room_bytes(scenario: Scenario, model: ModelShape, gpu: Gpu) -> tuple[float, float, float]:
+    """Return what weights leave of GPU, DRAM and SSD for KV, all replicas of a host together in the last two.
+
+    Raises :class:`InfeasibleError` where the weights alone don't fit.
+    """
+    layer, policy = layer_of(scenario.engine, model), policy_of(scenario.engine)
+    limits = room_of(scenario, gpu).limits()
+    weights = policy.placement.weights.split(layer.weight_bytes * layer.layers)
+    for (tier, limit), held in zip(limits.items(), weights, strict=True):
+        if held > limit:
+            share = f"the weights placed there take {units.short(held, 'size')}"
+            what = f"{tier} has {units.short(limit, 'size')} a replica, and {share}: "
+            raise InfeasibleError(
+                what + f"{units.short(held - limit, 'size')} too much; place less in engine.placement.weights"
+            )
+    here = -(-scenario.replicas.count // scenario.replicas.hosts)
+    gpu_left, dram_left, disk_left = (limit - held for limit, held in zip(limits.values(), weights, strict=True))
+    return gpu_left, dram_left * here, disk_left * here
+
+
+def filled(
+    scenario: Scenario, given: Callable[[Path], bool], model: ModelShape, of_model: str
+) -> Iterator[tuple[str, object, str]]:
+    """Yield what batch mode leaves open: path, value, and where it is from."""
+    engine = scenario.engine
+    if engine.constants == "flexgen-t4":
+        for path, rate in FITTED_RATES:
+            if not given(tuple(path.split("."))):
+                yield path, rate, FITTED
+    for key in ("weight_dtype", "kv_dtype"):
+        if getattr(engine, key) == "auto":
+            yield f"engine.{key}", "fp16", "computed: 16 bits"
+    if engine.max_model_len is None:
+        yield "engine.max_model_len", model.max_position_embeddings, of_model
+
+
+def gpu_blocks(scenario: Scenario, model: ModelShape, gpu: Gpu) -> int:
+    """Return the KV blocks of the GPU's pool, at least one; raises InfeasibleError where the weights don't fit."""
+    room, _, _ = kv_room_bytes(scenario, model, gpu)
+    return max(1, int(room // (scenario.engine.block_tokens * kv_bytes_of_token(scenario.engine, model))))
+
+
+def batched(config: SystemConfig, scenario: Scenario, model: ModelShape, gpu: Gpu) -> SystemConfig:
+    """Return the system in batch mode: of DRAM and SSD, its pools have what weights leave."""
+    _, dram, ssd = kv_room_bytes(scenario, model, gpu)
+    batch = batch_config(scenario, model, gpu, config.link, config.ssd)
+    return replace(
+        config,
+        engine=replace(config.engine, max_num_seqs=batch.policy.sequences),
+        dram=replace(config.dram, capacity_bytes=dram),
+        ssd=replace(config.ssd, capacity_bytes=ssd),
+        batch=batch,
+    )
+
+
+def kv_bytes_of_token(engine: Engine, model: ModelShape) -> int:
+    """Return the bytes of one token's KV in all layers, as stored."""
+    layer = layer_of(engine, model)
+    return layer.kv_bytes * layer.layers
+
+
+def batch_config(scenario: Scenario, model: ModelShape, gpu: Gpu, link: LinkConfig, ssd: SsdConfig) -> BatchConfig:
+    """Return what a replica's batch-mode engine is told."""
+    engine = scenario.engine
+    layer = layer_of(engine, model)
+    rates = _rates(engine, layer, gpu, link, ssd)
+    return BatchConfig(layer, policy_of(engine), rates, room_of(scenario, gpu))
+
+
+def _rates(engine: Engine, layer: LayerShape, gpu: Gpu, link: LinkConfig, ssd: SsdConfig) -> Rates:
+    assert engine.cpu_attention_rate is not None and engine.gpu_batch_size is not None, "resolved"
+    rates = hardware_rates(
+        gpu, link.h2d_bytes_per_s, link.d2h_bytes_per_s, ssd.read_bytes_per_s, ssd.write_bytes_per_s,
+        engine.cpu_attention_rate, link.latency_s, ssd.latency_s,
+    )  # fmt: skip
+    if engine.constants != "flexgen-t4":
+        return rates
+    fitted = flexgen_t4(layer, engine.gpu_batch_size)
+    lanes = ("h2d", "d2h", "ssd_read", "ssd_write", "link_latency_s", "ssd_latency_s")
+    slower = fitted.cpu_attention / FLEXGEN_T4.cpu_attention
+    return replace(fitted, cpu_attention=rates.cpu_attention * slower, **{name: getattr(rates, name) for name in lanes})
