@@ -44,7 +44,7 @@ def run_scenario(
     LawError where an audited law doesn't hold.
     """
     seed = resolved.scenario.run.seed if seed is None else seed
-    config = replace(system_config(resolved), step_exact=step_exact, audit=audit)
+    config = replace(system_config(resolved, seed), step_exact=step_exact, audit=audit)
     names = [name for name in resolved.scenario.run.baselines if name == "no_offload" and _offloads(config)]
     parts = 1 + len(names)
     source = workload_source(resolved, seed)
@@ -143,6 +143,8 @@ def _tiers(data: RunData) -> tuple[str, ...]:
 
 
 def _offloads(config: SystemConfig) -> bool:
+    if config.batch is not None:
+        return False  # without the tiers below it there is nothing that batch mode could run on
     return config.dram.capacity_bytes >= config.engine.block_bytes
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from simkv.errors import InputError, Problem
 from simkv.formulas.pages import NULL_PAGES, PageLayout, state_pages
 from simkv.formulas.step import ConstantStep, step_cost
-from simkv.scenario import paging
+from simkv.scenario import paging, placing
+from simkv.scenario.active import ACTIVE_PREFETCH, active_config
 from simkv.scenario.base import FileRef, plain
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import Engine, InlineHardware, InlineModel, Uplink
@@ -29,13 +31,14 @@ from simkv.sim.config import (
 from simkv.workload.request import Source
 
 
-def system_config(resolved: Resolved) -> SystemConfig:
-    """Return the system that the scenario describes."""
+def system_config(resolved: Resolved, seed: int | None = None) -> SystemConfig:
+    """Return the system that the scenario describes; ``seed`` (absent: the scenario's) is of what attention reads."""
     s = resolved.scenario
     dram, ssd = s.tiers.dram, s.tiers.ssd
-    return SystemConfig(
-        engine=engine_config(resolved),
-        cost=cost(resolved),
+    engine, step = engine_config(resolved), cost(resolved)
+    config = SystemConfig(
+        engine=engine,
+        cost=step,
         replicas=s.replicas.count,
         hosts=s.replicas.hosts,
         router=s.replicas.router,
@@ -43,9 +46,13 @@ def system_config(resolved: Resolved) -> SystemConfig:
         dram=DramConfig(dram.capacity, dram.bandwidth, dram.shared),
         ssd=SsdConfig(ssd.capacity, ssd.read, ssd.write, ssd.latency, ssd.queue_depth),
         offload=offload_config(resolved),
+        active=active_config(resolved, engine.block_bytes, step.layers, s.run.seed if seed is None else seed),
         classes=tuple(ClassConfig(name, cls.priority) for name, cls in s.classes.items()),
         duration_s=s.run.duration,
     )
+    if resolved.model is None or resolved.gpu is None or not placing.in_batches(s):
+        return config
+    return placing.batched(config, s, resolved.model, resolved.gpu)
 
 
 def engine_config(resolved: Resolved) -> EngineConfig:
@@ -53,10 +60,10 @@ def engine_config(resolved: Resolved) -> EngineConfig:
     engine = resolved.scenario.engine
     assert engine.max_model_len is not None, "resolved"
     layout = _layout(resolved)
-    block_tokens = layout.block_tokens if layout is not None else engine.block_tokens
+    tokens = block_tokens(resolved)
     return EngineConfig(
-        block_tokens=block_tokens,
-        block_bytes=block_tokens * kv_bytes_of_token(resolved),
+        block_tokens=tokens,
+        block_bytes=tokens * kv_bytes_of_token(resolved),
         num_gpu_blocks=usable_blocks(resolved, layout),
         max_num_seqs=engine.max_num_seqs,
         max_num_batched_tokens=engine.max_num_batched_tokens,
@@ -84,9 +91,16 @@ def side_blocks(layout: PageLayout, engine: Engine) -> SideBlocks | None:
     return SideBlocks(windows, states, layout.pages_per_block)
 
 
+def block_tokens(resolved: Resolved) -> int:
+    """Return the tokens of one block of the layers whose cache grows."""
+    layout = _layout(resolved)
+    return layout.block_tokens if layout is not None else resolved.scenario.engine.block_tokens
+
+
 def _layout(resolved: Resolved) -> PageLayout | None:
     """Return how the pool of a real machine is cut; an abstract one counts tokens."""
-    if resolved.model is None or isinstance(resolved.scenario.hardware, InlineHardware):
+    scenario = resolved.scenario
+    if resolved.model is None or isinstance(scenario.hardware, InlineHardware) or placing.in_batches(scenario):
         return None
     return paging.layout_of(resolved.scenario, resolved.model)
 
@@ -96,7 +110,9 @@ def usable_blocks(resolved: Resolved, layout: PageLayout | None) -> int:
     hardware, engine = resolved.scenario.hardware, resolved.scenario.engine
     if isinstance(hardware, InlineHardware):
         return max(1, hardware.kv_tokens // engine.block_tokens)
-    assert engine.num_gpu_blocks is not None and layout is not None, "resolved"
+    assert engine.num_gpu_blocks is not None, "resolved"
+    if layout is None:
+        return engine.num_gpu_blocks
     return (engine.num_gpu_blocks - NULL_PAGES) // layout.pages_per_block
 
 
@@ -106,6 +122,8 @@ def kv_bytes_of_token(resolved: Resolved) -> int:
     if isinstance(s.model, InlineModel):
         return int(s.model.kv_bytes_per_token)
     assert resolved.model is not None
+    if placing.in_batches(s):
+        return placing.kv_bytes_of_token(s.engine, resolved.model)
     return paging.growth_bytes_of_token(s, resolved.model)
 
 
@@ -146,17 +164,43 @@ def _uplink(uplink: Uplink | None, ranks: int) -> tuple[float, int]:
     return uplink.bandwidth * whole, max(1, uplink.gpus // ranks)
 
 
+def _reuse_prefetch(policy: str) -> Any:
+    """Return the prefetch policy of prefix reuse; active offload has its own."""
+    return "none" if policy in ACTIVE_PREFETCH else policy
+
+
 def offload_config(resolved: Resolved) -> OffloadConfig:
     """Return the policies of the lower tiers."""
     offload = resolved.scenario.offload
-    return OffloadConfig(
+    config = OffloadConfig(
         eviction=offload.eviction.policy,
         eviction_lambda=offload.eviction.lambda_,
         write=offload.write,
         relation=resolved.scenario.tiers.relation,
-        prefetch=offload.prefetch.policy,
+        prefetch=_reuse_prefetch(offload.prefetch.policy),
         prefetch_window=offload.prefetch.window or 1,
+        unit_blocks=unit_blocks(resolved),
+        when_full=offload.when_full,
+        whole_nodes=offload.eviction.unit == "node",
+        write_back_blocks=offload.write_back_blocks,
     )
+    ahead = offload.prefetch
+    given = {
+        "prefetch_stop": ahead.stop,
+        "timeout_base_s": ahead.timeout_base,
+        "timeout_per_ki_token_s": ahead.timeout_per_ki_token,
+        "timeout_most_s": ahead.timeout_most,
+        "prefetch_min_tokens": ahead.min_tokens,
+        "prefetch_in_flight": ahead.in_flight,
+        "prefetch_batch_blocks": ahead.batch,
+    }
+    return replace(config, **{name: value for name, value in given.items() if value is not None})
+
+
+def unit_blocks(resolved: Resolved) -> int:
+    """Return how many blocks a unit of the lower tiers is; a block that was raised for a state may be more than one."""
+    unit_tokens = resolved.scenario.offload.unit_tokens
+    return -(-unit_tokens // block_tokens(resolved)) if unit_tokens is not None else 1
 
 
 def workload_source(resolved: Resolved, seed: int) -> Source:

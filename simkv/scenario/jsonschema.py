@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from simkv.scenario import schema, varying, workload_schema
+from simkv.scenario import offload_schema, schema, varying, workload_schema
 from simkv.scenario.base import Section
 
 _FILLED_IN = (
-    schema.Engine, schema.Dram, schema.Tiers, schema.Link, schema.Eviction, schema.Prefetch, schema.Offload,
+    schema.Engine, schema.Dram, schema.Tiers, schema.Link, offload_schema.Eviction, offload_schema.Prefetch,
+    offload_schema.Offload,
 )  # fmt: skip
 """Sections whose keys all have values from a preset or the hardware."""
 _ABOUT = ("description", "default", "title")
@@ -47,5 +48,5 @@ def _or_null(value: dict[str, Any]) -> dict[str, Any]:
 
 def sections() -> list[type[Section]]:
     """Return every section class that a scenario can hold."""
-    found = [item for module in (schema, workload_schema, varying) for item in vars(module).values()]
+    found = [item for module in (schema, offload_schema, workload_schema, varying) for item in vars(module).values()]
     return [c for c in found if isinstance(c, type) and issubclass(c, Section) and c is not Section]

@@ -11,20 +11,21 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.formulas.memory import MemoryBudget, kv_budget, override_blocks
-from simkv.formulas.pages import PageLayout
+from simkv.formulas.pages import NULL_PAGES, PageLayout
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.model import ModelShape
 from simkv.scenario import load as loading
-from simkv.scenario import paging
+from simkv.scenario import paging, placing
 from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
-from simkv.scenario.machine import idle_gpus
+from simkv.scenario.machine import idle_gpus, limits
 from simkv.scenario.quantity import Quantity, quantity_of
-from simkv.scenario.schema import InlineHardware, Scenario
+from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
 from simkv.scenario.workload_schema import ClientsWorkload
 
@@ -32,6 +33,8 @@ S = TypeVar("S", bound=Section)
 
 DEFAULT_LAMBDA = 0.7
 DEFAULT_WINDOW = 8
+LONGEST_ABSTRACT = 16 << 20
+"""Tokens of the longest sequence on inline hardware under active offload."""
 _SAID_OF_MODELS = ("name", "aliases", "source", "note")
 """What a model is called and where it is from: decides nothing."""
 
@@ -95,6 +98,7 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     filler = _Filler(loaded)
     filler.policies()
     filler.pool()
+    filler.dram()
     notes = (
         *filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario),
         *idle_gpus(filler.scenario, loaded.machine.instance),
@@ -116,6 +120,7 @@ class _Filler:
         self._layers = loaded.layers
         self._model = loaded.model
         self._gpu = loaded.machine.gpu
+        self._instance = loaded.machine.instance
 
     def policies(self) -> None:
         """Fill in the parameters of the policies that have one."""
@@ -137,6 +142,9 @@ class _Filler:
         if self._gpu is None or self._model is None:
             self._abstract_pool()
             return
+        if placing.in_batches(self.scenario):
+            self._placed_pool(self._model, self._gpu)
+            return
         engine = self.scenario.engine
         if engine.weight_dtype == "auto":
             self._fill("engine.weight_dtype", native_weight_dtype(self._model, "auto"), self._of_model())
@@ -152,13 +160,24 @@ class _Filler:
         else:
             self._estimated_pool()
 
+    def _placed_pool(self, model: ModelShape, gpu: Gpu) -> None:
+        """Batch mode: fill in the rates that its constants stand for, dtypes, and what weights leave for KV."""
+        for path, value, origin in placing.filled(self.scenario, self._layers.given, model, self._of_model()):
+            self._fill(path, value, origin)
+        blocks = placing.gpu_blocks(self.scenario, model, gpu)
+        self._fill("engine.num_gpu_blocks", blocks, "computed from what weights leave")
+
     def _abstract_pool(self) -> None:
-        if isinstance(self.scenario.hardware, InlineHardware) and self.scenario.engine.max_model_len is None:
+        if not isinstance(self.scenario.hardware, InlineHardware) or self.scenario.engine.max_model_len is not None:
+            return
+        if self.scenario.offload.active:
+            self._fill("engine.max_model_len", LONGEST_ABSTRACT, "computed: active offload goes beyond the pool")
+        else:
             self._fill("engine.max_model_len", self.scenario.hardware.kv_tokens, "computed from hardware.kv_tokens")
 
     def _estimated_pool(self) -> None:
         longest = self._longest()
-        self.budget = self._estimate(longest)
+        self.budget = self._estimate(None if self.scenario.offload.active else longest)
         self._fill("engine.num_gpu_blocks", self.budget.num_gpu_blocks, "computed from the memory budget")
         if self.scenario.engine.max_model_len is None:
             self._fill("engine.max_model_len", longest, self._of_model())
@@ -169,6 +188,10 @@ class _Filler:
             self.budget = override_blocks(self._estimate(None), blocks, "as given")
         except InfeasibleError as error:
             self.notes.append(("budget_disagrees", f"the engine's KV pool is used, although by the estimate {error}"))
+        if self.scenario.offload.active:
+            if self.scenario.engine.max_model_len is None:
+                self._fill("engine.max_model_len", self._longest(), self._of_model())
+            return
         layout, longest = self._layout(), self._longest()
         tokens = paging.longest_in(self.scenario, layout, blocks, longest)
         if self.scenario.engine.max_model_len is None:
@@ -179,6 +202,41 @@ class _Filler:
                 f"one sequence of engine.max_model_len {longest} tokens doesn't fit {blocks} {unit}: "
                 f"{longest - tokens} tokens too many; it fits with max_model_len {tokens}"
             )
+
+    def dram(self) -> None:
+        """Fill in the capacity of DRAM where it is given by another measure; one given outright wins."""
+        dram, given = self.scenario.tiers.dram, self._layers.given
+        if dram.ratio is None and dram.per_gpu is None:
+            return
+        if not given(("tiers", "dram", "capacity")):
+            here = -(-self.scenario.replicas.count // self.scenario.replicas.hosts)
+            if dram.per_gpu is not None and (dram.ratio is None or not given(("tiers", "dram", "ratio"))):
+                gpus = here * self.scenario.replicas.tensor_parallel
+                capacity, measure, key = dram.per_gpu * gpus, f"{gpus} GPUs", "per_gpu"
+            else:
+                assert dram.ratio is not None
+                capacity, measure, key = dram.ratio * self._pool_bytes() * here, f"{dram.ratio:g} x the VRAM pool", "ratio"
+            origin = f"computed: {measure} ({self._layers.origin(('tiers', 'dram', key))})"
+            self._fill("tiers.dram.capacity", capacity, origin)
+            for fault in limits(self.scenario, self._instance):
+                mend = f"{fault.mend}; give tiers.dram.capacity ({measure} is {units.short(capacity, 'size')})"
+                raise InputError(Problem(fault.what, mend, self._layers.file, None, f"tiers.dram.{key}"))
+        for key in ("ratio", "per_gpu"):
+            if getattr(dram, key) is not None:
+                self._fill(f"tiers.dram.{key}", None, "")
+
+    def _pool_bytes(self) -> int:
+        """Return the size of one replica's KV pool in VRAM, all ranks."""
+        scenario = self.scenario
+        if isinstance(scenario.hardware, InlineHardware):
+            if isinstance(scenario.model, InlineModel):
+                return int(scenario.hardware.kv_tokens * scenario.model.kv_bytes_per_token)
+            assert self._model is not None
+            return scenario.hardware.kv_tokens * paging.growth_bytes_of_token(scenario, self._model)
+        assert self._model is not None and scenario.engine.num_gpu_blocks is not None
+        layout = self._layout()
+        blocks = (scenario.engine.num_gpu_blocks - NULL_PAGES) // layout.pages_per_block
+        return blocks * layout.block_tokens * paging.growth_bytes_of_token(scenario, self._model)
 
     def _layout(self) -> PageLayout:
         assert self._model is not None
@@ -280,5 +338,7 @@ def _at(section: Any, dotted: str) -> tuple[Any, Quantity | None]:
 
 
 def _shown(value: Any, quantity: Quantity | None) -> str:
+    if value is None:
+        return "absent"
     text = written(value, quantity)
     return str(text).lower() if isinstance(text, bool) else str(text)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from simkv.formulas.memory import logged_kv_tokens
-from simkv.scenario.base import Named, Section, fault
+from simkv.scenario import batch_schema as batch
+from simkv.scenario.base import Named, Section
+from simkv.scenario.offload_schema import Offload
 from simkv.scenario.quantity import (
     FiniteSizeAboveZero,
     FractionAboveZero,
@@ -76,7 +78,7 @@ class Replicas(Section):
 
 
 class Engine(Section):
-    preset: Literal["vllm"] = "vllm"
+    preset: Literal["vllm", "flexgen", "zero-inference"] = "vllm"
     version: Annotated[Text, Field(description="Engine version whose defaults apply; absent: the newest known")]
     max_num_seqs: SmallCount
     max_num_batched_tokens: TokensAboveZero
@@ -101,14 +103,32 @@ class Engine(Section):
         StrictBool, Field(description="Free what has left a window; false: layers with one grow as all others do")
     ]
     reserve_full_prompt: Annotated[StrictBool, Field(description="Admit only what has room for its whole prompt")]
-    load: Literal["hold", "overlap"] = Field(
-        description="hold: a request waits for its load while others run; overlap: its step waits layer by layer"
+    load: Literal["hold", "overlap", "block"] = Field(
+        description="hold: a request waits for its load while others run; overlap: its step waits layer by layer; "
+        "block: its step, and with it the whole batch, computes when all is loaded"
     )
     store_outputs: Annotated[StrictBool, Field(description="Whether generated tokens go to the lower tiers too")]
+    placement: batch.Placement | None = Field(default=None, description="Batch mode: what lies where")
+    gpu_batch_size: batch.BatchSize = None
+    num_gpu_batches: batch.Batches = None
+    overlap: batch.Overlap = None
+    schedule: batch.Schedule = None
+    cpu_attention: batch.CpuAttention = None
+    cpu_attention_rate: batch.CpuAttentionRate = None
+    constants: batch.Constants = None
+    memory_slack: batch.Slack = None
+    prefill: Literal["here", "vram", "dram", "ssd"] = Field(
+        default="here",
+        description="Active offload: where prompts are computed; a tier: their KV is there already when they arrive",
+    )
 
 
 class Dram(Section):
-    capacity: Annotated[Size, Field(description="Of one host")] = 0
+    capacity: Annotated[Size, Field(description="Of one host; absent: by ratio or per_gpu, else none")] = 0
+    ratio: Number | None = Field(
+        default=None, description="Instead of a capacity: so many times the KV pools in VRAM of the host's replicas"
+    )
+    per_gpu: Size | None = Field(default=None, description="Instead of a capacity: so much for each GPU in use")
     bandwidth: Rate = 160e9
     shared: StrictBool = Field(description="One pool for all replicas of a host, or an equal part for each")
 
@@ -154,34 +174,6 @@ class Link(Section):
     uplink: Uplink | None = Field(default=None, description="Absent: each GPU's link reaches host memory by itself")
 
 
-class Eviction(Section):
-    policy: Literal["lru", "lfu", "fifo", "score"]
-    lambda_: Annotated[float | None, Quantity("fraction")] = Field(
-        default=None, alias="lambda", description="score: weight of recency against frequency, 1 is LRU and 0 is LFU"
-    )
-
-
-class Prefetch(Section):
-    policy: Literal["none", "queue"]
-    window: Annotated[int | None, Quantity("count", least=1, most=100_000)] = Field(
-        default=None, description="queue: how many waiting requests are looked at"
-    )
-
-
-class Offload(Section):
-    residency: Annotated[float, Quantity("fraction")] = 1.0
-    eviction: Eviction
-    write: Literal["write_through", "write_through_selective", "write_back", "never"]
-    prefetch: Prefetch
-
-    @model_validator(mode="after")
-    def _whole(self) -> Offload:
-        if self.residency < 1:
-            mend = "write 1.0, or leave it out; active offload isn't available in this version"
-            raise fault("running sequences keep all of their KV in VRAM", mend, key="residency")
-        return self
-
-
 class ClassSlo(Section):
     ttft: TimeAboveZero | None = None
     tpot: TimeAboveZero | None = None
@@ -208,8 +200,10 @@ class Run(Section):
     duration: TimeAboveZero | None = Field(default=None, description="Arrivals from this time on are not taken in")
     warm_up: Annotated[float | Literal["auto"], Quantity("time", most=1e10, words=("auto",))] = "auto"
     replications: Annotated[int, Quantity("count", least=1, most=1)] = 1
-    baselines: tuple[Literal["no_offload"], ...] = Field(
-        default=("no_offload",), max_length=1, description="The same run with one thing changed"
+    baselines: tuple[Literal["no_offload", "no_prefetch"], ...] = Field(
+        default=("no_offload", "no_prefetch"),
+        max_length=2,
+        description="The same run with one thing changed; one that wouldn't differ isn't run",
     )
 
 

@@ -56,6 +56,8 @@ class Audit:
                 self._pool(f"host {number} SSD", host.ssd)
             self._lane(f"host {number} ssd_read", host.ssd_read)
             self._lane(f"host {number} ssd_write", host.ssd_write)
+            for lane in host.fabric.readers:
+                self._lane(f"host {number} {lane.name}", lane)
             self._caps(number, host.fabric)
         live = self._live()
         if system.arrived != system.finished + system.rejected + live:
@@ -85,6 +87,10 @@ class Audit:
         system = self.system
         block_bytes, block_tokens = system.config.engine.block_bytes, system.config.engine.block_tokens
         moved, written = system.moved_bytes(), system.tier_written_blocks()
+        own = [carried for engine in system.engines if (carried := engine.carried_bytes()) is not None]
+        if own:
+            self._as_asked(moved, own)
+            return
         hit = system.recorder.requests.total("hit_dram_tokens") + system.recorder.requests.total("hit_ssd_tokens")
         if moved["h2d"] * block_tokens < hit * block_bytes:
             self._broken("L21", "h2d", f"{moved['h2d']} bytes loaded for {hit} tokens hit below VRAM")
@@ -92,6 +98,13 @@ class Audit:
             self._broken("L21", "DRAM", f"{written['dram']} blocks written, {moved['d2h'] + moved['ssd_read']} bytes")
         if moved["ssd_write"] != written["ssd"] * block_bytes:
             self._broken("L21", "SSD", f"{written['ssd']} blocks written, {moved['ssd_write']} bytes")
+
+    def _as_asked(self, moved: dict[str, int], own: list[dict[str, int]]) -> None:
+        """Engines that move KV themselves: the lanes carried what they asked for, and nothing else did."""
+        for lane in ("h2d", "d2h", "ssd_read", "ssd_write"):
+            asked = sum(carried[lane] for carried in own)
+            if moved[lane] != asked:
+                self._broken("L21", lane, f"{moved[lane]} bytes carried, {asked} asked for")
 
     def _live(self) -> int:
         """Requests in the system, counted where they are (not from the records)."""
@@ -121,7 +134,7 @@ class Audit:
     def _private(self, number: int) -> None:
         """Blocks that requests hold add up to what the pool says is private."""
         engine = self.system.engines[number]
-        held = sum(engine.blocks_of(live) for live in engine.running)
+        held = engine.held_blocks
         if held != engine.pool.private_blocks:
             self._broken("L3", f"replica {number}", f"{engine.pool.private_blocks} private, requests hold {held}")
 

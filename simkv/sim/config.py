@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
 
-Write = Literal["write_through", "write_through_selective", "write_back", "never"]
+from simkv.sim.active.config import ActiveConfig
+from simkv.sim.batchmode.config import BatchConfig
+
+Write = Literal["write_through", "write_through_selective", "write_back", "never", "rewrite"]
+"""``rewrite`` is of active offload alone."""
 Prefetch = Literal["none", "queue", "arrival"]
+"""Of prefix reuse; active offload has its own (:class:`simkv.sim.active.config.PrefetchConfig`)."""
 Stop = Literal["wait_complete", "best_effort", "timeout"]
 WhenFull = Literal["refuse", "retry", "part", "drop"]
 Load = Literal["hold", "overlap", "block"]
@@ -213,6 +218,10 @@ class SystemConfig:
     dram: DramConfig
     ssd: SsdConfig
     offload: OffloadConfig
+    active: ActiveConfig | None = None
+    """None: running sequences keep all of their KV in VRAM."""
+    batch: BatchConfig | None = None
+    """None: continuous batching; else static batches, one after the other."""
     classes: tuple[ClassConfig, ...] = ()
     duration_s: float | None = None
     """Arrivals from this on are not taken in; what is in flight is finished."""

@@ -23,6 +23,7 @@ from simkv.sim.scheduler import Chunk, Scheduler
 from simkv.sim.series import boundary_s, steps_to_reach
 from simkv.sim.tiers import ReplicaTiers
 from simkv.sim.waits import begin_waiting
+from simkv.workload.request import Request
 
 
 class Engine:
@@ -151,6 +152,14 @@ class Engine:
         if target < self._target:
             self._target = target
             self._fire_at(self._boundary(target))
+
+    def can_ever_fit(self, request: Request) -> bool:
+        """Whether ``request`` could be served if nobody else were here."""
+        tokens = request.prompt_tokens + request.output_tokens
+        return self.config.most_blocks(tokens - 1) <= self.config.num_gpu_blocks
+
+    def carried_bytes(self) -> None:
+        """The mover does all of it."""
 
     @property
     def held_blocks(self) -> int:

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simkv.sim.config import RouterName
-from simkv.sim.engine import Engine
 from simkv.sim.live import Live
+from simkv.sim.replica import ReplicaEngine
 
-Router = Callable[[Live], Engine]
+Router = Callable[[Live], ReplicaEngine]
 
 
-def make_router(name: RouterName, engines: list[Engine]) -> Router:
+def make_router(name: RouterName, engines: list[ReplicaEngine]) -> Router:
     """Return the function that picks a replica; ties go to the lowest number."""
     if len(engines) == 1:
         return lambda live: engines[0]
     return {"round_robin": _round_robin, "least_loaded": _least_loaded, "prefix_aware": _prefix_aware}[name](engines)
 
 
-def _round_robin(engines: list[Engine]) -> Router:
+def _round_robin(engines: list[ReplicaEngine]) -> Router:
     turn = -1
 
-    def pick(live: Live) -> Engine:
+    def pick(live: Live) -> ReplicaEngine:
         nonlocal turn
         turn = (turn + 1) % len(engines)
         return engines[turn]
@@ -29,11 +29,11 @@ def _round_robin(engines: list[Engine]) -> Router:
     return pick
 
 
-def _least_loaded(engines: list[Engine]) -> Router:
+def _least_loaded(engines: list[ReplicaEngine]) -> Router:
     return lambda live: min(engines, key=lambda engine: engine.live_requests)
 
 
-def _prefix_aware(engines: list[Engine]) -> Router:
+def _prefix_aware(engines: list[ReplicaEngine]) -> Router:
     """Fewest prompt tokens ahead of the newcomer's first token: its own that the replica lacks, and those queued.
 
     Under priority scheduling only what is queued as urgently counts: the newcomer passes the rest.
@@ -41,13 +41,13 @@ def _prefix_aware(engines: list[Engine]) -> Router:
     it is far, and all replicas of a host have it alike.
     """
 
-    def pick(live: Live) -> Engine:
+    def pick(live: Live) -> ReplicaEngine:
         return min(engines, key=lambda engine: (_tokens_ahead(engine, live), engine.live_requests))
 
     return pick
 
 
-def _tokens_ahead(engine: Engine, live: Live) -> int:
+def _tokens_ahead(engine: ReplicaEngine, live: Live) -> int:
     engine.sync()
     config, request = engine.config, live.request
     limit = config.most_hit_blocks(request.prompt_tokens)

@@ -8,7 +8,9 @@ from time import perf_counter
 
 from simkv.errors import InfeasibleError
 from simkv.kvcache.pool import KVPool
+from simkv.sim.active.engine import ActiveEngine
 from simkv.sim.audit import Audit
+from simkv.sim.batchmode.engine import BatchEngine
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
 from simkv.sim.config import ClassConfig, SystemConfig
 from simkv.sim.engine import Engine
@@ -16,6 +18,7 @@ from simkv.sim.gauge import Together
 from simkv.sim.live import Live
 from simkv.sim.mover import Ledger, Mover
 from simkv.sim.recorder import Recorder
+from simkv.sim.replica import ReplicaEngine
 from simkv.sim.router import make_router
 from simkv.sim.rundata import RunData
 from simkv.sim.sampler import Sampler
@@ -42,7 +45,7 @@ class System:
         self._number = {name: number for number, name in enumerate(self.class_names)}
         self.together = Together()
         self.hosts: list[Host] = []
-        self.engines: list[Engine] = []
+        self.engines: list[ReplicaEngine] = []
         self.ledgers: list[Ledger] = []
         hosts = min(config.hosts, config.replicas)
         for number in range(hosts):
@@ -67,7 +70,7 @@ class System:
             tiers = ReplicaTiers(self.config, host, local)
             mover = Mover(tiers, ledger, self.config.offload)
             number = len(self.engines)
-            engine = Engine(
+            engine = _engine_type(self.config)(
                 self.clock, self.config, number, tiers, mover, self.recorder, self.together, self._finished
             )  # fmt: skip
             self.engines.append(engine)
@@ -126,9 +129,8 @@ class System:
         self.route(live).enqueue(live)
 
     def _can_ever_fit(self, request: Request) -> bool:
-        engine = self.config.engine
         tokens = request.prompt_tokens + request.output_tokens
-        return tokens <= engine.max_model_len and engine.most_blocks(tokens - 1) <= engine.num_gpu_blocks
+        return tokens <= self.config.engine.max_model_len and self.engines[0].can_ever_fit(request)
 
     # ---- endings
 
@@ -251,7 +253,9 @@ class System:
         d2h = sum(engine.tiers.d2h.delivered_bytes for engine in self.engines)
         read = sum(host.ssd_read.delivered_bytes for host in self.hosts)
         write = sum(host.ssd_write.delivered_bytes for host in self.hosts)
-        return {"h2d": h2d, "d2h": d2h, "dram": h2d + d2h + read + write, "ssd_read": read, "ssd_write": write}
+        attended = sum(lane.delivered_bytes for host in self.hosts for lane in host.fabric.readers)
+        dram = h2d + d2h + read + write + attended
+        return {"h2d": h2d, "d2h": d2h, "dram": dram, "ssd_read": read, "ssd_write": write}
 
     def _instances(self) -> dict[str, int]:
         replicas, hosts = dict.fromkeys(("gpu", "h2d", "d2h"), len(self.engines)), len(self.hosts)
@@ -289,6 +293,13 @@ class System:
     def _unit_blocks(self, tier: str) -> int:
         """Return how many blocks a unit of ``tier`` is."""
         return 1 if tier == "vram" else self.config.offload.unit_blocks
+
+
+def _engine_type(config: SystemConfig) -> type[ActiveEngine] | type[BatchEngine] | type[Engine]:
+    """Return what serves a replica."""
+    if config.active is not None:
+        return ActiveEngine
+    return BatchEngine if config.batch is not None else Engine
 
 
 def _classes(configured: tuple[ClassConfig, ...], used: tuple[str, ...]) -> tuple[ClassConfig, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from simkv.errors import InfeasibleError
 from simkv.kvcache.node import Match
 from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
+from simkv.sim.active.promises import Promises
 from simkv.sim.clock import Clock
 from simkv.sim.config import ClassConfig, LinkConfig, SystemConfig
 from simkv.sim.fabric import Fabric, Lane
@@ -52,6 +53,7 @@ class Host:
         self.dram = [pool for part in self._parts for pool in dict.fromkeys(part) if pool is not None]
         ssd_units = blocks_of(ssd.capacity_bytes, unit_bytes) if self.dram else 0
         self.ssd = make_pool(config, ssd_units, config.offload.unit_blocks) if ssd_units else None
+        self.promises = Promises(self.dram, self.ssd)
         queue_rate = ssd.queue_depth * unit_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
         self.ssd_read = Lane(
             self.fabric, "ssd_read", min(ssd.read_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes

@@ -1,0 +1,96 @@
+"""Active offload in a scenario: what it means, what doesn't go together, and what the simulator is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from simkv.formulas.step import attention_bytes_per_s
+from simkv.kvcache.access import AccessSpec, Dense, Recall, Replay, TopK, Window
+from simkv.scenario.offload_schema import (
+    Offload,
+    RecallAccess,
+    ReplayAccess,
+    TopkAccess,
+    WindowAccess,
+)
+from simkv.scenario.resolve import Resolved
+from simkv.scenario.schema import InlineHardware
+from simkv.sim.active.config import ActiveConfig, PrefetchConfig
+
+ACTIVE_PREFETCH = ("layer", "next_step", "oracle", "fixed_overlap")
+"""Prefetch policies of active offload; the others are of prefix reuse."""
+
+
+def access_spec(offload: Offload) -> AccessSpec:
+    """Return what attention reads in a step."""
+    access = offload.access
+    if isinstance(access, WindowAccess):
+        return Window(int(access.window), int(access.sinks))
+    if isinstance(access, TopkAccess):
+        return TopK(int(access.budget), int(access.recent), int(access.sinks), access.skew, access.stickiness)
+    if isinstance(access, RecallAccess):
+        return Recall(int(access.window), access.every, access.skew)
+    return Replay(Path(access.path.path)) if isinstance(access, ReplayAccess) else Dense()
+
+
+def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) -> ActiveConfig | None:
+    """Return what the simulator is told of active offload; None without it."""
+    scenario = resolved.scenario
+    offload = scenario.offload
+    if not offload.active:
+        return None
+    write: Any = "write_through" if offload.write == "write_through_selective" else offload.write
+    return ActiveConfig(
+        residency=offload.residency,
+        budget_blocks=budget_blocks(resolved, block_bytes),
+        access=access_spec(offload),
+        layers=layers,
+        seed=seed,
+        groups=getattr(offload.access, "layer_groups", 1),
+        staging_layers=offload.staging_layers,
+        write=write,
+        exclusive=scenario.tiers.relation == "exclusive",
+        prefill=scenario.engine.prefill,
+        swap=getattr(scenario.engine, "preemption", "recompute") == "swap" or scenario.engine.prefill != "here",
+        prefetch=prefetch_config(offload),
+        eviction_count=offload.eviction.count or "in_cache",
+        eviction_half_life=offload.eviction.half_life,
+        incoming=offload.eviction.incoming or "protected",
+        host_s_per_block=offload.host_cost_per_block,
+        read_s=read_s(resolved, block_bytes / layers),
+    )
+
+
+def prefetch_config(offload: Offload) -> PrefetchConfig:
+    """Return how the next reads are brought back."""
+    prefetch = offload.prefetch
+    policy: Any = prefetch.policy if prefetch.policy in ACTIVE_PREFETCH else "none"
+    guesses = policy == "next_step" and prefetch.accuracy is None
+    return PrefetchConfig(
+        policy=policy,
+        predictor=(prefetch.predictor or "last_step") if guesses else None,
+        accuracy=prefetch.accuracy,
+        lead=prefetch.lead or 1,
+        beta=prefetch.beta or 0.0,
+        overlaps_demand=prefetch.demand == "overlaps",
+    )
+
+
+def budget_blocks(resolved: Resolved, block_bytes: int) -> int | None:
+    """Return how many blocks of VRAM the resident KV of all sequences may take; None where each has its share."""
+    offload, scenario = resolved.scenario.offload, resolved.scenario
+    if offload.vram_budget is None:
+        return None
+    if isinstance(scenario.hardware, InlineHardware):
+        return max(1, int(scenario.hardware.kv_tokens * offload.vram_budget) // scenario.engine.block_tokens)
+    assert resolved.gpu is not None
+    vram_bytes = resolved.gpu.vram_bytes * scenario.replicas.tensor_parallel
+    return max(1, int(vram_bytes * offload.vram_budget) // block_bytes)
+
+
+def read_s(resolved: Resolved, piece_bytes: float) -> float:
+    """Return T_vram, the time to read one (block, layer) from VRAM; 0 on inline hardware, which has no memory."""
+    if resolved.gpu is None:
+        return 0.0
+    return piece_bytes / (attention_bytes_per_s(resolved.gpu) * resolved.scenario.replicas.tensor_parallel)

@@ -1,0 +1,206 @@
+"""Sparse access: fetching what the next step will read, while this one computes.
+
+What is predicted and not in VRAM gets room (never that of what this step reads) and comes in layer by layer, behind
+demand traffic. At most ``lead`` such flights are under way: a link that can't keep up isn't asked for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from simkv.kvcache.access import ReplayAccess
+from simkv.kvcache.predict import Predictor, make_predictor, stated_accuracy
+from simkv.rng import stream
+from simkv.sim.active.config import ActiveConfig
+from simkv.sim.active.earned import NOBODY, EarnedShare, Ids, Reads
+from simkv.sim.active.homes import NOWHERE
+from simkv.sim.active.measured import Measured
+from simkv.sim.active.sequence import Sequence
+from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.active.work import Flight, Late
+from simkv.sim.fabric import NEXT_STEP
+
+Guess = Callable[[Sequence, int, Ids, int], Ids]
+"""(sequence, its step, units that it reads in it, engine step) to the units that step + lead may read."""
+
+
+class NextStep:
+    """The prefetcher of one replica, and what became of what it fetched."""
+
+    def __init__(self, config: ActiveConfig, share: EarnedShare, traffic: Traffic) -> None:
+        self.config = config
+        self.share = share
+        self.traffic = traffic
+        self.lead = config.prefetch.lead
+        self.layers = config.layers
+        self._flights: list[Flight] = []
+        self._unread = np.zeros(0, np.bool_)
+        """By arena id: was fetched, and nobody has read it since."""
+        self._predictor: Predictor | None = None
+        self._guess = self._make_guess()
+        self._rng = stream(config.seed, "prefetch.accuracy")
+
+    @property
+    def measured(self) -> Measured:
+        """Return where this step is booked."""
+        return self.traffic.measured
+
+    # ---- guessing
+
+    def _make_guess(self) -> Guess:
+        prefetch = self.config.prefetch
+        if prefetch.policy == "oracle":
+            return self._known
+        if prefetch.accuracy is not None:
+            return self._stated
+        if prefetch.predictor == "replay":
+            return self._logged
+        self._predictor = make_predictor(prefetch.predictor or "last_step", self.share.groups, self.lead)
+        return self._predicted
+
+    def _known(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+        if seq.live.generated + self.lead >= seq.live.request.output_tokens:
+            return NOBODY
+        assert seq.access is not None
+        return seq.access.reads(step + self.lead)
+
+    def _stated(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+        true = self._known(seq, step, units, now)
+        assert self.config.prefetch.accuracy is not None
+        return stated_accuracy(true, seq.blocks * self.share.groups, self.config.prefetch.accuracy, self._rng)
+
+    def _logged(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+        assert isinstance(seq.access, ReplayAccess)
+        return seq.access.prefetches(step)
+
+    def _predicted(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+        assert self._predictor is not None
+        key = seq.live.request.id
+        self._predictor.seen(key, step, units)
+        return self._predictor.predict(key, step, len(units))
+
+    # ---- fetching
+
+    def launch(self, reads: Reads, now: int) -> list[Flight]:
+        """Begin to fetch for the step ``lead`` from now; returns the flight, if one began."""
+        wanted = [NOBODY]
+        begin = 0
+        for seq, end in zip(reads.sequences, reads.ends.tolist(), strict=True):
+            units = reads.ids[begin:end] - seq.base
+            guess = self._guess(seq, seq.step(self.share.computed_here), units, now).astype(np.int64)
+            wanted.append(seq.base + self._can_come(seq, guess))
+            begin = end
+        if len(self._flights) >= self.lead:
+            return []
+        share = self.share
+        ids = np.concatenate(wanted)
+        admitted = share.set.admit(ids, now, np.concatenate([reads.ids, ids]))
+        share.went(admitted.evicted, admitted.evicted_dirty)
+        share.blocks_managed += len(ids) + len(admitted.evicted)
+        return [self._fly(admitted.entered, now)] if len(admitted.entered) else []
+
+    def _can_come(self, seq: Sequence, units: Ids) -> Ids:
+        """Return those of ``units`` that ``seq`` has below VRAM."""
+        known = units[units < seq.blocks * self.share.groups]
+        return known[seq.homes.at[known // self.share.groups] != NOWHERE]
+
+    def _fly(self, ids: Ids, now: int) -> Flight:
+        share, measured = self.share, self.measured
+        flight = Flight(ids, now + self.lead, self.layers, self._landed)
+        self._flights.append(flight)
+        self._mark(ids)
+        dram, ssd = np.zeros(share.groups, np.int64), np.zeros(share.groups, np.int64)
+        for seq, own in share.by_owner(ids):
+            share.count(seq, own, dram, ssd)
+        share.moved_up(ids)
+        for layer in range(self.layers):
+            group = layer * share.groups // self.layers
+            pieces = Pieces(int(dram[group]), int(ssd[group]))
+            measured.prefetched += len(pieces)
+            if len(pieces):
+                measured.prefetch_s += self.traffic.service_s(pieces)
+                flight.loads[layer] = self.traffic.up(pieces, NEXT_STEP, partial(flight.layer_arrived, layer))
+            else:
+                flight.layer_arrived(layer)
+        return flight
+
+    def _landed(self, flight: Flight) -> None:
+        self._flights.remove(flight)
+        self.share.set.arrived(flight.ids)
+
+    # ---- what became of it
+
+    def late(self, reads: Reads, pending: Ids) -> list[Late]:
+        """Return the flights that this step needs something of, and how much."""
+        found = []
+        for flight in self._flights:
+            needed = pending & np.isin(reads.ids, flight.ids)
+            if needed.any():
+                found.append(Late(flight, self.share.by_group(reads, needed)))
+        return found
+
+    def _mark(self, ids: Ids) -> None:
+        if len(self._unread) <= ids.max():
+            self._unread = np.append(self._unread, np.zeros(int(ids.max()) + 1, np.bool_))
+        self._unread[ids] = True
+
+    def read(self, ids: Ids) -> None:
+        """Book those of ``ids``, read now and in VRAM or on their way, that were fetched for it."""
+        ids = ids[ids < len(self._unread)]
+        fetched = ids[self._unread[ids]]
+        self._unread[fetched] = False
+        pieces = self._pieces(fetched)
+        self.measured.used += pieces
+        on_the_way = self._pieces(fetched[self.share.set.pending(fetched)])
+        self.measured.timely += pieces - on_the_way
+        self._carried(pieces - on_the_way)
+
+    def went(self, ids: Ids) -> None:
+        """Book those of ``ids``, evicted now, that were fetched in vain."""
+        known = ids[ids < len(self._unread)]
+        wasted = known[self._unread[known]]
+        self._unread[wasted] = False
+        self._waste(wasted)
+
+    def end(self, seq: Sequence) -> None:
+        """``seq`` is over: what is still on its way for it is nobody's, and what it hasn't read never will be."""
+        first, last = seq.base, seq.base + len(seq.homes.at) * self.share.groups
+        unread = np.flatnonzero(self._unread[first:last]) + first
+        self._unread[first:last] = False
+        self._waste(unread)
+        for flight in self._flights:
+            flight.ids = flight.ids[(flight.ids < first) | (flight.ids >= last)]
+        if self._predictor is not None:
+            self._predictor.forget(seq.live.request.id)
+
+    def _waste(self, ids: Ids) -> None:
+        pieces = self._pieces(ids)
+        if pieces:
+            self.measured.wasted += pieces
+            self.measured.wasted_bytes += pieces * self.traffic.piece_bytes
+            self.measured.wasted_s += self._mean_s() * pieces
+
+    def _carried(self, pieces: int) -> None:
+        """Fetched pieces that were there in time: the link carried them, and all of that was hidden."""
+        seconds = self._mean_s() * pieces
+        self.measured.carried_s += seconds
+        self.measured.needed_s += seconds
+
+    def _mean_s(self) -> float:
+        measured = self.measured
+        return measured.prefetch_s / measured.prefetched if measured.prefetched else 0.0
+
+    def _pieces(self, ids: Ids) -> int:
+        """Return the (block, layer) pieces of units."""
+        if not len(ids):
+            return 0
+        if self.share.groups == 1:
+            return len(ids) * self.layers
+        total = 0
+        for seq, own in self.share.by_owner(ids):
+            groups = (own - seq.base) % self.share.groups
+            total += int(self.share.layers_of[groups].sum())
+        return total

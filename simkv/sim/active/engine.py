@@ -1,0 +1,369 @@
+"""One replica's engine under active offload: continuous batching, one step at a time.
+
+Every step is a decision (what is read, what must move), so there are no macro-steps; a step itself is a handful of
+events (:mod:`simkv.sim.active.pipeline`). Otherwise it schedules as :class:`simkv.sim.engine.Engine` does: running
+sequences first, the last admitted gives way when room lacks, then the queue in order while token budget, seats and
+the resident share allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop
+
+from simkv.sim.active.assembly import assemble
+from simkv.sim.active.pinned import streamed
+from simkv.sim.active.sequence import Sequence
+from simkv.sim.active.work import Work
+from simkv.sim.clock import ENGINE_RANK, Clock, Timer
+from simkv.sim.config import SystemConfig
+from simkv.sim.fabric import DEMAND
+from simkv.sim.gauge import Gauge, Together
+from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, RECOMPUTE, Live
+from simkv.sim.mover import Mover
+from simkv.sim.recorder import Recorder
+from simkv.sim.tiers import ReplicaTiers
+from simkv.sim.waiting import WaitingQueue
+from simkv.workload.request import Request
+
+
+class ActiveEngine:
+    """The forward steps of one replica whose running sequences keep part of their KV below VRAM."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        config: SystemConfig,
+        number: int,
+        tiers: ReplicaTiers,
+        mover: Mover,
+        recorder: Recorder,
+        together: Together,
+        finished: Callable[[Live, int], None],
+    ) -> None:
+        assert config.active is not None
+        self.clock = clock
+        self.config = config.engine
+        self.active = config.active
+        self.cost = config.cost
+        self.number = number
+        self._rank = ENGINE_RANK + number
+        self.tiers = tiers
+        self.pool = tiers.vram
+        self.mover = mover
+        self.recorder = recorder
+        self.finished = finished
+        self.gauge = Gauge(together)
+        self.scheduler = WaitingQueue(config.engine.scheduling)
+        self.running: dict[Live, None] = {}
+        self.partial: Live | None = None
+        """The one request whose prompt is partly computed."""
+        self.step = 0
+        self.backlog_tokens = 0
+        self.macro_steps = 0
+        self.preemptions = 0
+        self.load_waits = 0
+        self.parts = assemble(clock, config, tiers, self.gauge)
+        self.store = self.parts.store
+        self._chunks: list[tuple[Sequence, int]] = []
+        self._decoding: list[Sequence] = []
+        self._work = Work(1, [0], [])
+        self._begun_s = 0.0
+        self._stepping = False
+        self._fires = False
+        self._writes_before = 0
+
+    # ---- what others call
+
+    def enqueue(self, live: Live) -> None:
+        """Put an arrival into the waiting queue."""
+        self.scheduler.push(live)
+        self.backlog_tokens += live.target
+        self.wake()
+
+    def wake(self) -> None:
+        """Schedule now, when idle; a step under way is followed by a look at the queue anyway."""
+        if not self._stepping and not self._fires:
+            self._fires = True
+            self.clock.at(self.clock._now, self._rank, self._on_boundary)
+
+    def sync(self) -> None:
+        """Nothing lags behind: every step is an event."""
+
+    def can_ever_fit(self, request: Request) -> bool:
+        """Whether ``request`` could be served if nobody else were here."""
+        return self.store.fits_alone(request.prompt_tokens + request.output_tokens)
+
+    def carried_bytes(self) -> dict[str, int]:
+        """Bytes by lane that steps asked for and wrote down."""
+        kinds = (self.parts.steps, self.parts.prefills)
+        return {
+            "h2d": sum(kind.loaded_bytes for kind in kinds),
+            "d2h": sum(kind.written_bytes for kind in kinds),
+            "ssd_read": sum(kind.ssd_read_bytes for kind in kinds),
+            "ssd_write": sum(kind.ssd_written_bytes for kind in kinds),
+        }
+
+    @property
+    def held_blocks(self) -> int:
+        """Private blocks that running requests hold now."""
+        return self.store.held_blocks
+
+    @property
+    def live_requests(self) -> int:
+        """Requests that run, wait or are held here."""
+        return len(self.running) + len(self.scheduler.waiting) + self.gauge.held
+
+    def tokens_ahead(self, live: Live) -> int:
+        """Prompt tokens that wait ahead of ``live``, a newcomer."""
+        partial = self.partial
+        return self.backlog_tokens + (partial.target - partial.tokens if partial else 0)
+
+    # ---- the boundary between two steps
+
+    def _on_boundary(self, timer: Timer) -> None:
+        self._fires = False
+        if not self._stepping:
+            self._next_step()
+
+    def _over(self) -> None:
+        """The step under way is over."""
+        now = self.clock._now
+        self._stepping = False
+        self._book(now)
+        self._complete(now)
+        self._after_writes()
+
+    def _after_writes(self) -> None:
+        """Begin the next step, once what steps before the last wrote down is through: staging holds no more."""
+        traffic = self.store.traffic
+        wanted, self._writes_before = self._writes_before, traffic.begun_writes
+        if traffic.ended_writes >= wanted:
+            self._next_step()
+            return
+        begun_s = self.clock._now
+        self._stepping = True
+
+        def through() -> None:
+            traffic.measured.write_wait_s += self.clock._now - begun_s
+            self._stepping = False
+            self._next_step()
+
+        traffic.when_written(wanted, through)
+
+    def _next_step(self) -> None:
+        now = self.clock._now
+        self._schedule(now)
+        if not self._chunks and not self._decoding:
+            return
+        self._begin(now)
+
+    # ---- booking the step that is over
+
+    def _book(self, now: float) -> None:
+        measured, work = self.store.traffic.measured, self._work
+        measured.steps += 1
+        measured.step_s += now - self._begun_s
+        measured.compute_s += work.compute_s
+        measured.reads += work.reads
+        if self._decoding:
+            self.recorder.step_row((self._begun_s, now - self._begun_s, 0.0, 1, len(self._decoding)))
+        self.store.residency.settle()
+        self.step += 1
+        self.macro_steps += 1
+
+    def _complete(self, now: float) -> None:
+        chunks, self._chunks = self._chunks, []
+        decoding, self._decoding = self._decoding, []
+        for seq in decoding:
+            self._made_token(seq, now)
+        for seq, tokens in chunks:
+            live = seq.live
+            live.tokens += tokens
+            self.store.computed(seq, len(self.running))
+            if live.tokens == live.target:
+                self._end_prefill(seq, now)
+
+    def _made_token(self, seq: Sequence, now: float) -> None:
+        live = seq.live
+        live.tokens += 1
+        if live.tokens % self.config.block_tokens == 0:
+            self.store.write_new(seq)
+        self._output(seq, now)
+
+    def _end_prefill(self, seq: Sequence, now: float) -> None:
+        self.partial = None
+        self._output(seq, now)
+        if seq.live in self.running:
+            seq.live.enter(DECODE, now)
+            self._decode(seq)
+
+    def _output(self, seq: Sequence, now: float) -> None:
+        """``seq`` has one more output token, and may be over."""
+        live = seq.live
+        live.generated += 1
+        if live.first_token_s < 0.0:
+            live.first_token_s = now
+            live.enter(DECODE, now)
+        elif live.last_token_s < seq.since_s:
+            self.recorder.gaps.append((now, now - live.last_token_s))
+        live.last_token_s = now
+        if live.generated >= live.request.output_tokens:
+            self._finish(seq, now)
+
+    def _finish(self, seq: Sequence, now: float) -> None:
+        live = seq.live
+        live.enter(DECODE, now)
+        live.hit_vram = max(0, live.hit_vram)
+        self.store.leave(seq)
+        self._stop(live, now)
+        self.finished(live, self.number)
+
+    def _stop(self, live: Live, now: float) -> None:
+        del self.running[live]
+        self.gauge.set_running(now, len(self.running))
+
+    # ---- who takes part in the next step
+
+    def _schedule(self, now: float) -> None:
+        preempted = self._make_room(now)
+        self._decoding = [self.store.sequences[live] for live in self.running if self.store.sequences[live].decoding]
+        budget = self.config.max_num_batched_tokens - len(self._decoding)
+        if self.partial is not None and budget > 0:
+            budget -= self._add_chunk(self.store.sequences[self.partial], budget)
+        if not preempted:
+            self._admit(now, budget)
+        self.store.residency.divide(self._decoding)
+
+    def _make_room(self, now: float) -> bool:
+        """Give every decoding sequence the block that its next token needs; True where somebody had to give way."""
+        preempted = False
+        for live in list(self.running):
+            seq = self.store.sequences.get(live)
+            if seq is None or live not in self.running or not seq.decoding:
+                continue
+            blocks = self.store.share.total(live.tokens + 1)
+            while live in self.running and blocks > seq.blocks and not self.store.grow(seq, blocks, self.step):
+                self._preempt(self._victim(), now)
+                preempted = True
+        return preempted
+
+    def _victim(self) -> Live:
+        if self.scheduler.by_priority:
+            return max(self.running, key=lambda live: (live.priority, live.request.arrival_s, live.place))
+        return next(reversed(self.running))
+
+    def _preempt(self, live: Live, now: float) -> None:
+        seq = self.store.sequences[live]
+        self.preemptions += 1
+        live.preemptions += 1
+        if live is self.partial:
+            self.partial = None
+        self._stop(live, now)
+        live.enter(PREEMPTED, now)
+        if not (self.active.swap and seq.decoding and self.store.swap_out(seq)):
+            live.computed_once = max(live.computed_once, live.tokens)
+            live.target = live.request.prompt_tokens + live.generated
+            live.tokens = 0
+            self.store.leave(seq)
+        self.backlog_tokens += live.target
+        self.scheduler.push_front(live)
+
+    def _add_chunk(self, seq: Sequence, budget: int) -> int:
+        live = seq.live
+        tokens = min(live.target - live.tokens, budget)
+        self._chunks.append((seq, tokens))
+        self.partial = live if live.tokens + tokens < live.target else None
+        if live.computed_once:
+            live.recomputed += max(0, min(live.tokens + tokens, live.computed_once) - live.tokens)
+        return tokens
+
+    def _admit(self, now: float, budget: int) -> None:
+        while self.scheduler.waiting and budget > 0 and self.partial is None:
+            if len(self.running) + self.gauge.held >= self.config.max_num_seqs:
+                return
+            live = self.scheduler.waiting[0][1]
+            seq = self.store.sequences.get(live)
+            if seq is not None:
+                if not self.store.resume(seq):
+                    return
+            else:
+                seq = self.store.admit(live)
+                if seq is None:
+                    return
+            heappop(self.scheduler.waiting)
+            budget -= self._start(seq, now, budget)
+
+    def _start(self, seq: Sequence, now: float, budget: int) -> int:
+        """Let an admitted sequence take part; returns the tokens of the step that it uses."""
+        live = seq.live
+        self.backlog_tokens -= live.target
+        if self.active.prefill == "here" and not seq.decoding:
+            self._join(seq, now, RECOMPUTE if live.preemptions else PREFILL)
+            return self._add_chunk(seq, budget)
+        if not seq.decoding:
+            self.store.restore(seq)
+        pieces = self.store.to_load(seq)
+        if not len(pieces):
+            self._ready(seq, now)
+            return 1
+        live.enter(LOAD_DRAM, now)
+        self.gauge.update(now)
+        self.gauge.held += 1
+        self.load_waits += 1
+        self.store.traffic.up(pieces, DEMAND, lambda: self._loaded(seq))
+        return 0
+
+    def _loaded(self, seq: Sequence) -> None:
+        now = self.clock._now
+        self.gauge.update(now)
+        self.gauge.held -= 1
+        if self._stepping:
+            self._join(seq, now, DECODE)
+            self._decode(seq)
+        else:
+            self._ready(seq, now, decode_now=False)
+            self.wake()
+
+    def _ready(self, seq: Sequence, now: float, decode_now: bool = True) -> None:
+        self._join(seq, now, DECODE)
+        self._decode(seq)
+        if decode_now:
+            self._decoding.append(seq)
+
+    def _join(self, seq: Sequence, now: float, state: int) -> None:
+        live = seq.live
+        live.enter(state, now)
+        if live.scheduled_s < 0.0:
+            live.scheduled_s = now
+        seq.since_s = now
+        self.running[live] = None
+        self.gauge.set_running(now, len(self.running))
+
+    def _decode(self, seq: Sequence) -> None:
+        """``seq`` decodes from its next step on."""
+        self.store.begin_decoding(seq, self.step)
+
+    # ---- beginning the next step
+
+    def _begin(self, now: float) -> None:
+        self._begun_s = now
+        self._stepping = True
+        store = self.store
+        store.traffic.measured = self.parts.prefills if self._chunks else self.parts.steps
+        work = store.residency.gather(self._decoding, self.step)
+        for seq, _ in self._chunks:
+            work.demand = [pieces + streamed([seq]) for pieces in work.demand]
+        work.streams = work.streams and not self._chunks
+        work.compute_s = self._compute_s(work)
+        work.host_s = self.active.host_s_per_block * store.residency.blocks_managed
+        self._work = work
+        self.parts.runner.run(work, self._over)
+
+    def _compute_s(self, work: Work) -> float:
+        context = work.read_tokens
+        if not self._chunks:
+            return self.cost.decode(len(self._decoding), context)[0]
+        chunks = [(tokens, seq.live.tokens) for seq, tokens in self._chunks]
+        ended = sum(seq.live.tokens + tokens == seq.live.target for seq, tokens in self._chunks)
+        return self.cost.mixed(len(self._decoding), context, chunks, len(self._decoding) + ended)

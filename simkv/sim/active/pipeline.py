@@ -1,0 +1,252 @@
+"""One step on the timeline: layers compute in order, each when what it reads is in VRAM.
+
+Without prefetch a layer's missing pieces are asked for when attention reaches them, and the GPU waits. With it,
+while layer l computes, those of layer l + lookahead come in (lookahead = staging buffers - 1), so an isolated step
+takes ``max(T_c, T_t) + min(T_c, T_t) / L``. A stretch of layers with nothing to move is one event.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from simkv.sim.active.config import ActiveConfig
+from simkv.sim.active.traffic import Done, Pieces, Traffic
+from simkv.sim.active.work import Work
+from simkv.sim.clock import Timer
+from simkv.sim.fabric import DEMAND, NEXT_STEP, WRITE_BACK
+from simkv.sim.gauge import Gauge
+
+PIPELINE_RANK = 5
+"""After transfers and arrivals of an instant, before the engines."""
+
+
+class StepRunner:
+    """Runs one step at a time and calls back when it is over."""
+
+    def __init__(self, traffic: Traffic, config: ActiveConfig, gauge: Gauge) -> None:
+        self.traffic = traffic
+        self.clock = traffic.clock
+        self.measured = traffic.measured
+        self.config = config
+        self.layers = config.layers
+        self.gauge = gauge
+        self.work = Work(1, [0], [Pieces()])
+        self._over: Done = lambda: None
+
+    def run(self, work: Work, over: Done) -> None:
+        """Begin a step now; ``over`` is called at its end."""
+        self.work = work
+        self._over = over
+        if work.host_s > 0.0:
+            self.measured.host_s += work.host_s
+            self.after(work.host_s, self.launch)
+        else:
+            self.launch()
+
+    def launch(self) -> None:
+        """Begin what the step computes and moves."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The step is over."""
+        self.busy(False)
+        self._over()
+
+    def after(self, seconds: float, call: Done) -> None:
+        """Make ``call`` in ``seconds``."""
+
+        def fire(timer: Timer) -> None:
+            call()
+
+        self.clock.at(self.clock._now + seconds, PIPELINE_RANK, fire)
+
+    def busy(self, busy: bool) -> None:
+        """Say whether the GPU computes from now on."""
+        if self.gauge.busy != busy:
+            self.gauge.update(self.clock._now)
+            self.gauge.busy = busy
+
+    def bring(self, pieces: Pieces, call: Done) -> None:
+        """Load what the step needs; ``call`` is made when it is here."""
+
+        def here() -> None:
+            self.traffic.need(-1)
+            call()
+
+        self.traffic.need(1)
+        self.measured.needed_s += self.traffic.service_s(pieces)
+        self.traffic.up(pieces, DEMAND, here)
+
+
+class Ahead:
+    """What a step's last layers brought for the next one's first, under dense access."""
+
+    def __init__(self, traffic: Traffic, pieces: Pieces) -> None:
+        self.pieces = pieces
+        self.here = False
+        self._traffic = traffic
+        self._begun_s = traffic.clock._now
+        self._call: Done | None = None
+        self._load = traffic.up(pieces, NEXT_STEP, self._arrived)
+        traffic.measured.needed_s += traffic.service_s(pieces)
+
+    def wait(self, call: Done) -> None:
+        """Have ``call`` made when it is here; it is urgent from now on."""
+        self._traffic.measured.carried_s += self._traffic.clock._now - self._begun_s
+        self._traffic.need(1)
+        self._call = call
+        self._load.urge()
+
+    def _arrived(self) -> None:
+        self.here = True
+        if self._call is not None:
+            self._traffic.need(-1)
+            self._call()
+        else:
+            self._traffic.measured.carried_s += self._traffic.clock._now - self._begun_s
+
+
+class LayerPipeline(StepRunner):
+    """Layer by layer, with or without looking ahead."""
+
+    def __init__(self, traffic: Traffic, config: ActiveConfig, gauge: Gauge) -> None:
+        super().__init__(traffic, config, gauge)
+        policy = config.prefetch.policy
+        self.lookahead = config.staging_layers - 1 if policy == "layer" or self._dense_next() else 0
+        self._layer = self._issued = 0
+        self._left: list[int] = []
+        self._layer_s = 0.0
+        self._ahead: dict[int, Ahead] = {}
+
+    def _dense_next(self) -> bool:
+        """Whether the next step's reads are known because every block is read."""
+        return self.config.prefetch.policy in ("next_step", "oracle") and not self.config.sparse
+
+    def launch(self) -> None:
+        """Begin with the first layer."""
+        self._issued = 0
+        self._left = [0] * self.layers
+        self._layer_s = self.work.compute_s / self.layers
+        self._reach(0)
+
+    def _reach(self, layer: int) -> None:
+        """The GPU has come to ``layer``."""
+        self._layer = layer
+        if layer == self.layers:
+            self.finish()
+            return
+        self._issue(layer)
+        self._count_hits(layer)
+        if self._left[layer]:
+            self.busy(False)
+            self.traffic.wait(True)
+        else:
+            self._compute(layer)
+
+    def _issue(self, layer: int) -> None:
+        """Ask for everything that the layers up to ``layer`` miss."""
+        while self._issued <= min(layer, self.layers - 1):
+            self._ask(self._issued)
+            self._issued += 1
+
+    def _ask(self, layer: int) -> None:
+        work = self.work
+        group = work.group(layer)
+        pieces = self._claim(layer, work.demand[group])
+        if len(pieces):
+            self._left[layer] += 1
+            self.bring(pieces, partial(self._arrive, layer))
+        for late in work.late:
+            if late.units[group] and not late.flight.arrived[layer]:
+                self._left[layer] += 1
+                self.traffic.need(1)
+                late.flight.wait(layer, partial(self._late_arrive, layer))
+
+    def _late_arrive(self, layer: int) -> None:
+        self.traffic.need(-1)
+        self._arrive(layer)
+
+    def _arrive(self, layer: int) -> None:
+        self._left[layer] -= 1
+        if self.traffic.waiting and layer == self._layer and not self._left[layer]:
+            self.traffic.wait(False)
+            self._compute(layer)
+
+    def _compute(self, layer: int) -> None:
+        """Compute ``layer``, and with it all that follow without anything to move."""
+        self.busy(True)
+        if self.lookahead:
+            self._issue(layer + self.lookahead)
+            self._fetch_next(layer + self.lookahead - self.layers)
+        until = self._quiet_until(layer)
+        seconds = self._layer_s * (until - layer) if layer or until < self.layers else self.work.compute_s
+        self.after(seconds, partial(self._computed, until))
+
+    def _quiet_until(self, layer: int) -> int:
+        """Return the first layer after ``layer`` at which something has to be asked for or waited for."""
+        if self.config.write == "rewrite":
+            return layer + 1
+        step = layer + 1
+        while step < self.layers:
+            ahead = step + self.lookahead
+            if self._left[step] or (step >= self._issued and self.work.moves(step)):
+                return step
+            if self.lookahead and (
+                self.work.moves(ahead) if ahead < self.layers else self._fetches(ahead - self.layers)
+            ):
+                return step
+            self._count_hits(step)
+            step += 1
+        return step
+
+    def _computed(self, layer: int) -> None:
+        """The layers before ``layer`` are computed; with ``rewrite`` what the last one streamed goes back first."""
+        pieces = self.work.demand[self.work.group(layer - 1)]
+        if self.config.write != "rewrite" or not len(pieces):
+            self._reach(layer)
+            return
+        self.busy(False)
+        nbytes = len(pieces) * self.traffic.piece_bytes
+        self.measured.written_bytes += nbytes
+        begun_s = self.clock._now
+
+        def back() -> None:
+            self.measured.write_wait_s += self.clock._now - begun_s
+            self._reach(layer)
+
+        self.traffic.tiers.d2h.submit(nbytes, pieces.dram_descriptors, WRITE_BACK, back)
+
+    # ---- what was resident when attention needed it
+
+    def _count_hits(self, layer: int) -> None:
+        work, measured = self.work, self.measured
+        group = work.group(layer)
+        measured.hits += work.resident[group]
+        measured.resident += work.resident[group]
+        if not self._left[layer]:
+            measured.hits += len(work.demand[group])
+        for late in work.late:
+            if late.flight.arrived[layer]:
+                measured.hits += late.units[group]
+                measured.timely += late.units[group]
+
+    # ---- the next step's first layers, under dense access
+
+    def _fetches(self, layer: int) -> bool:
+        """Whether this step's last layers are to bring ``layer`` of the next one."""
+        work = self.work
+        return layer >= 0 and work.streams and self._dense_next() and layer not in self._ahead and work.moves(layer)
+
+    def _fetch_next(self, layer: int) -> None:
+        if self._fetches(layer):
+            self._ahead[layer] = Ahead(self.traffic, self.work.demand[0])
+
+    def _claim(self, layer: int, pieces: Pieces) -> Pieces:
+        """Return what ``layer`` misses beyond what was brought for it in the step before, and wait for that."""
+        ahead = self._ahead.pop(layer, None)
+        if ahead is None:
+            return pieces
+        if not ahead.here:
+            self._left[layer] += 1
+            ahead.wait(partial(self._arrive, layer))
+        return pieces.without(ahead.pieces)

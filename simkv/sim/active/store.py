@@ -1,0 +1,212 @@
+"""What running sequences hold, in VRAM and below, as they are admitted, grow, write down and leave."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simkv.kvcache.access import AccessPattern
+from simkv.sim.active.config import ActiveConfig
+from simkv.sim.active.earned import EarnedShare
+from simkv.sim.active.homes import SSD, Homes
+from simkv.sim.active.pinned import PinnedShare
+from simkv.sim.active.promises import Promises
+from simkv.sim.active.sequence import Sequence
+from simkv.sim.active.share import ResidentShare, SharedBudget
+from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.live import Live
+from simkv.sim.tiers import ReplicaTiers
+
+
+class ActiveStore:
+    """The KV of one replica's running sequences."""
+
+    def __init__(
+        self, config: ActiveConfig, tiers: ReplicaTiers, share: ResidentShare, pattern: AccessPattern, traffic: Traffic
+    ) -> None:
+        self.config = config
+        self.tiers = tiers
+        self.pool = tiers.vram
+        self.share = share
+        self.pattern = pattern
+        self.traffic = traffic
+        self.residency: PinnedShare | EarnedShare = PinnedShare(share, config.layers, self.keep)
+        """Set to an earned share under sparse access."""
+        self.sequences: dict[Live, Sequence] = {}
+        self._area = 0
+        """Blocks of the budget that all share, taken while anybody is here."""
+        self.promises: Promises = tiers.host.promises
+        self._dram = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
+
+    # ---- coming and going
+
+    def below(self, blocks: int) -> int:
+        """Return the most blocks below VRAM that a sequence of ``blocks`` blocks needs."""
+        if self.config.sparse or self.config.write == "write_through":
+            return blocks
+        return blocks - self.share.resident(blocks)
+
+    def fits_alone(self, tokens: int) -> bool:
+        """Whether a sequence that grows to ``tokens`` tokens can ever be served."""
+        blocks = self.share.total(tokens)
+        area = self.share.budget_blocks if isinstance(self.share, SharedBudget) else 0
+        room = self.share.taken(blocks) + area <= self.pool.capacity_blocks
+        return room and self.below(blocks) <= self.promises.most(self._dram)
+
+    def admit(self, live: Live) -> Sequence | None:
+        """Take what ``live`` needs for its whole prompt; None, taking nothing, where it can't be had."""
+        blocks = self.share.total(live.target)
+        taken = self.share.taken(blocks)
+        area = self.share.budget_blocks if isinstance(self.share, SharedBudget) and not self._area else 0
+        if taken + area > self.pool.available_blocks or not self.promises.give(self._dram, self.below(blocks)):
+            return None
+        self._area += area
+        self.pool.take(taken + area)
+        seq = Sequence(live, Homes(self.tiers, self.share.total(live.last_tokens) + 1))
+        seq.taken, seq.promised = taken, self.below(blocks)
+        self.sequences[live] = seq
+        return seq
+
+    def resume(self, seq: Sequence) -> bool:
+        """Take VRAM again for a sequence whose KV stayed below; False where it can't be had."""
+        taken = self.share.taken(self.share.total(seq.live.tokens + 1))
+        area = self.share.budget_blocks if isinstance(self.share, SharedBudget) and not self._area else 0
+        if taken + area > self.pool.available_blocks:
+            return False
+        self._area += area
+        self.pool.take(taken + area)
+        seq.taken = taken
+        return True
+
+    def grow(self, seq: Sequence, blocks: int, step: int) -> bool:
+        """Let ``seq`` have ``blocks`` blocks; False, changing nothing, where room lacks."""
+        more = self.share.taken(blocks) - seq.taken
+        below = self.below(blocks) - seq.promised
+        if more > self.pool.available_blocks or (below > 0 and not self.promises.give(self._dram, below)):
+            return False
+        if more > 0:
+            self.pool.take(more)
+            seq.taken += more
+        seq.promised += max(0, below)
+        seq.blocks = blocks
+        self.residency.grow(seq, step)
+        return True
+
+    def give_vram(self, seq: Sequence) -> None:
+        """Let go of all that ``seq`` has in VRAM."""
+        self.residency.end(seq)
+        self.pool.give(seq.taken)
+        seq.taken = seq.resident = 0
+        if self._area and not any(other.taken for other in self.sequences.values()):
+            self.pool.give(self._area)
+            self._area = 0
+
+    def leave(self, seq: Sequence) -> None:
+        """``seq`` is over, or begins anew: nothing of it stays anywhere."""
+        self.give_vram(seq)
+        seq.homes.release()
+        self.promises.take_back(self._dram, seq.promised)
+        del self.sequences[seq.live]
+
+    @property
+    def held_blocks(self) -> int:
+        """Return the blocks of VRAM that are held."""
+        return sum(seq.taken for seq in self.sequences.values()) + self._area
+
+    # ---- writing down
+
+    def write_new(self, seq: Sequence) -> None:
+        """Write down the blocks of ``seq`` that the policy wants below by now and that aren't there."""
+        if self.config.write == "write_through":
+            until = seq.live.tokens // self.share.block_tokens
+        elif not self.config.sparse or not seq.decoding:
+            until = seq.cold
+        else:
+            return
+        if until > seq.written:
+            blocks = np.arange(seq.written, until)
+            self.write_down(seq, blocks, len(blocks) * self.config.layers)
+            seq.written = until
+            if isinstance(self.residency, EarnedShare):
+                self.residency.written(seq, blocks)
+
+    def write_evicted(self, seq: Sequence, blocks: NDArray[np.int64], units: int) -> None:
+        """Write down ``units`` evicted units, of ``blocks``."""
+        assert isinstance(self.residency, EarnedShare)
+        self.write_down(seq, blocks, units * self.config.layers // self.residency.groups)
+
+    def write_down(self, seq: Sequence, blocks: NDArray[np.int64], pieces: int) -> None:
+        """Write ``pieces`` pieces of ``blocks`` to their homes, which they get where they have none."""
+        settled = seq.homes.settle(blocks)
+        assert settled is not None, "more was promised below VRAM than there is"
+        places = seq.homes.at[blocks]
+        ssd = int(np.count_nonzero(places == SSD)) * pieces // max(1, len(blocks))
+        self.traffic.down(pieces - ssd, ssd, len(blocks))
+
+    # ---- from prompt to decoding
+
+    def computed(self, seq: Sequence, running: int) -> None:
+        """Part of the prompt was computed: its newest share stays, what must be below is written down."""
+        seq.blocks = self.share.total(seq.live.tokens)
+        if isinstance(self.share, SharedBudget):
+            keep = max(1, self.share.budget_blocks // max(1, running))
+        else:
+            keep = self.share.resident(self.share.total(seq.live.target))
+        self.keep(seq, keep)
+
+    def keep(self, seq: Sequence, resident: int) -> None:
+        """Keep the newest ``resident`` blocks of ``seq`` in VRAM; those before stream from below."""
+        seq.resident = min(resident, seq.blocks)
+        self.write_new(seq)
+        seq.cold_dram, seq.cold_ssd = seq.homes.split(np.arange(seq.cold))
+
+    def restore(self, seq: Sequence) -> None:
+        """The prompt's KV is in a tier when the request arrives: its blocks have homes, and nothing was moved."""
+        live, tier = seq.live, self.config.prefill
+        live.tokens = live.target - 1
+        seq.blocks = self.share.total(live.tokens)
+        resident = self.share.resident(seq.blocks)
+        everywhere = tier != "vram" or self.below(seq.blocks) == seq.blocks
+        seq.written = seq.blocks if everywhere else seq.blocks - resident
+        settled = seq.homes.settle(np.arange(seq.written), lowest=tier == "ssd")
+        assert settled is not None, "more was promised below VRAM than there is"
+        seq.resident = resident if tier == "vram" else 0
+
+    def to_load(self, seq: Sequence) -> Pieces:
+        """Return what must come up before ``seq`` can decode: its pinned share, where that isn't there."""
+        if self.config.sparse or seq.resident:
+            return Pieces()
+        blocks = np.arange(seq.blocks - self.share.resident(seq.blocks), seq.blocks)
+        dram, ssd = seq.homes.split(blocks)
+        layers = self.config.layers
+        return Pieces(dram * layers, ssd * layers, min(dram, 1) * layers, min(ssd, 1) * layers)
+
+    def begin_decoding(self, seq: Sequence, step: int) -> None:
+        """``seq`` decodes from its next step on."""
+        live = seq.live
+        if seq.access is None and self.config.sparse:
+            computed = live.tokens if self.config.prefill != "here" else live.request.prompt_tokens
+            seq.access = self.pattern.open(live.request.id, computed, live.request.output_tokens)
+        seq.decoding = True
+        self.residency.begin(seq, step)
+
+    def swap_out(self, seq: Sequence) -> bool:
+        """Write what lies only in VRAM below and let the VRAM go; False where there is no room for it."""
+        more = seq.blocks - seq.promised
+        if more > 0:
+            if not self.promises.give(self._dram, more):
+                return False
+            seq.promised += more
+        blocks = np.arange(seq.blocks)
+        if isinstance(self.residency, EarnedShare):
+            units, blocks = self.residency.unwritten(seq)
+            pieces = units * self.config.layers // self.residency.groups
+        else:
+            blocks = blocks[seq.written :]
+            pieces = len(blocks) * self.config.layers
+        if len(blocks):
+            self.write_down(seq, blocks, pieces)
+        seq.written = max(seq.written, seq.live.tokens // self.share.block_tokens)
+        self.traffic.measured.swapped += 1
+        self.give_vram(seq)
+        return True

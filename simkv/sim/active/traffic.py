@@ -1,0 +1,197 @@
+"""The bytes that active offload moves: demand loads, prefetches and write-backs over the fabric's lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simkv.sim.active.measured import Measured
+from simkv.sim.clock import Clock
+from simkv.sim.fabric import DEMAND, WRITE_BACK, Lane, Transfer
+from simkv.sim.tiers import ReplicaTiers
+
+Done = Callable[[], None]
+
+
+class Pieces:
+    """(block, layer) pieces that go up together: how many from each tier, and in how many descriptors."""
+
+    __slots__ = ("dram", "dram_descriptors", "ssd", "ssd_descriptors")
+
+    def __init__(self, dram: int = 0, ssd: int = 0, dram_descriptors: int = -1, ssd_descriptors: int = -1) -> None:
+        self.dram = dram
+        self.ssd = ssd
+        self.dram_descriptors = dram if dram_descriptors < 0 else dram_descriptors
+        self.ssd_descriptors = ssd if ssd_descriptors < 0 else ssd_descriptors
+
+    def __len__(self) -> int:
+        return self.dram + self.ssd
+
+    def without(self, other: Pieces) -> Pieces:
+        """Return what these have more than ``other``."""
+        mine = (self.dram, self.ssd, self.dram_descriptors, self.ssd_descriptors)
+        theirs = (other.dram, other.ssd, other.dram_descriptors, other.ssd_descriptors)
+        return Pieces(*(max(0, one - two) for one, two in zip(mine, theirs, strict=True)))
+
+    def divided(self, share: float) -> tuple[Pieces, Pieces]:
+        """Return about ``share`` of these, and the rest."""
+        parts = [round(n * share) for n in (self.dram, self.ssd, self.dram_descriptors, self.ssd_descriptors)]
+        first = Pieces(*parts)
+        return first, self.without(first)
+
+    def times(self, number: int) -> Pieces:
+        """Return ``number`` times these."""
+        return Pieces(
+            self.dram * number, self.ssd * number, self.dram_descriptors * number, self.ssd_descriptors * number
+        )
+
+    def __add__(self, other: Pieces) -> Pieces:
+        return Pieces(
+            self.dram + other.dram, self.ssd + other.ssd, self.dram_descriptors + other.dram_descriptors,
+            self.ssd_descriptors + other.ssd_descriptors,
+        )  # fmt: skip
+
+
+class Load:
+    """Pieces on their way up, from DRAM in one hop and from SSD in two."""
+
+    __slots__ = ("_done", "_hops", "_parts", "_traffic", "priority")
+
+    def __init__(self, traffic: Traffic, pieces: Pieces, priority: int, done: Done) -> None:
+        self._traffic = traffic
+        self._done = done
+        self._hops: list[tuple[Lane, Transfer]] = []
+        self._parts = (pieces.dram > 0) + (pieces.ssd > 0)
+        self.priority = priority
+        tiers = traffic.tiers
+        if pieces.dram:
+            self._hop(tiers.h2d, pieces.dram, pieces.dram_descriptors, self._through)
+        if pieces.ssd:
+            up = lambda: self._hop(tiers.h2d, pieces.ssd, pieces.ssd_descriptors, self._through)  # noqa: E731
+            self._hop(tiers.host.ssd_read, pieces.ssd, 1, up)
+
+    def urge(self) -> None:
+        """Somebody waits for it from now on."""
+        self.priority = DEMAND
+        for lane, transfer in self._hops:
+            lane.urge(transfer, DEMAND)
+
+    def _through(self) -> None:
+        self._parts -= 1
+        if not self._parts:
+            self._done()
+
+    def _hop(self, lane: Lane, count: int, descriptors: int, done: Done) -> None:
+        traffic = self._traffic
+        measured, clock = traffic.measured, traffic.clock
+        nbytes, begun_s = count * traffic.piece_bytes, clock._now
+        alone_s = lane.service_s(nbytes, descriptors)
+
+        def through() -> None:
+            waited_s = max(0.0, clock._now - begun_s - alone_s)
+            measured.service_s += alone_s
+            measured.descriptors_s += descriptors * lane.latency_s
+            measured.queued_s += count * waited_s + (count - 1) / 2 * alone_s
+            if self.priority == DEMAND:
+                measured.demand_waited_s += waited_s
+                if traffic.duplex_binds and lane is traffic.tiers.h2d and traffic.tiers.d2h.active is not None:
+                    measured.duplex_s += waited_s
+            done()
+
+        self._hops.append((lane, lane.submit(nbytes, descriptors, self.priority, through)))
+
+
+class Traffic:
+    """One replica's lanes, and what is measured of what they carry."""
+
+    def __init__(self, clock: Clock, tiers: ReplicaTiers, piece_bytes: int, measured: Measured) -> None:
+        self.clock = clock
+        self.tiers = tiers
+        self.piece_bytes = piece_bytes
+        self.measured = measured
+        self.waiting = False
+        """The GPU waits for something needed."""
+        self._needed = 0
+        self._since_s = 0.0
+        self.begun_writes = self.ended_writes = 0
+        self._write_call: tuple[int, Done] | None = None
+        duplex = tiers.host.fabric.links[0][2]
+        self.duplex_binds = tiers.h2d.bytes_per_s + tiers.d2h.bytes_per_s > duplex
+
+    # ---- what is needed now
+
+    def need(self, change: int) -> None:
+        """Count ``change`` more needed transfers in flight."""
+        self._book()
+        self._needed += change
+
+    def wait(self, waiting: bool) -> None:
+        """Say whether the GPU waits for a needed transfer."""
+        self._book()
+        self.waiting = waiting
+
+    def _book(self) -> None:
+        now = self.clock._now
+        if self._needed:
+            passed = now - self._since_s
+            self.measured.carried_s += passed
+            if self.waiting:
+                self.measured.exposed_s += passed
+        self._since_s = now
+
+    # ---- up
+
+    def service_s(self, pieces: Pieces) -> float:
+        """Time to bring ``pieces`` up on idle lanes, one hop after the other."""
+        up, read = self.tiers.h2d, self.tiers.host.ssd_read
+        total = 0.0
+        if pieces.dram:
+            total += up.service_s(pieces.dram * self.piece_bytes, pieces.dram_descriptors)
+        if pieces.ssd:
+            nbytes = pieces.ssd * self.piece_bytes
+            total += read.service_s(nbytes, 1) + up.service_s(nbytes, pieces.ssd_descriptors)
+        return total
+
+    def up(self, pieces: Pieces, priority: int, done: Done) -> Load:
+        """Bring ``pieces`` up; ``done`` is called when all are here.
+
+        What comes from SSD is read into a buffer in DRAM first.
+        """
+        assert len(pieces), "nothing to bring up"
+        self.measured.loads_dram += pieces.dram
+        self.measured.loads_ssd += pieces.ssd
+        self.measured.loaded_bytes += len(pieces) * self.piece_bytes
+        self.measured.ssd_read_bytes += pieces.ssd * self.piece_bytes
+        return Load(self, pieces, priority, done)
+
+    # ---- down
+
+    def down(self, dram: int, ssd: int, descriptors: int) -> None:
+        """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD."""
+        if not dram + ssd:
+            return
+        self.begun_writes += 1
+        self.measured.written_bytes += (dram + ssd) * self.piece_bytes
+        self.measured.ssd_written_bytes += ssd * self.piece_bytes
+
+        def through() -> None:
+            if ssd:
+                lane = self.tiers.host.ssd_write
+                lane.submit(ssd * self.piece_bytes, 1, WRITE_BACK, self._written)
+            else:
+                self._written()
+
+        self.tiers.d2h.submit((dram + ssd) * self.piece_bytes, descriptors, WRITE_BACK, through)
+
+    def when_written(self, writes: int, call: Done) -> None:
+        """Make ``call`` once ``writes`` write-backs are through, at once where they are."""
+        self._write_call = (writes, call)
+        self._check_written()
+
+    def _written(self) -> None:
+        self.ended_writes += 1
+        self._check_written()
+
+    def _check_written(self) -> None:
+        if self._write_call is not None and self.ended_writes >= self._write_call[0]:
+            call, self._write_call = self._write_call[1], None
+            call()

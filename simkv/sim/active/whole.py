@@ -1,0 +1,133 @@
+"""Steps whose transfers are not told apart by layer: what-ifs and the article's program."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from simkv.sim.active.pipeline import StepRunner
+from simkv.sim.active.traffic import Done, Pieces
+
+
+class WholeStep(StepRunner):
+    """What its kinds share: the whole step's pieces, and what runs at once."""
+
+    _rest = 0
+
+    def _pieces(self) -> Pieces:
+        work = self.work
+        whole = Pieces()
+        for group, pieces in enumerate(work.demand):
+            whole += pieces.times(work.layers_of(group))
+        return whole
+
+    def _count(self, timely: int = 0) -> None:
+        """Count the reads that are resident, and ``timely`` pieces beside them."""
+        work = self.work
+        resident = sum(units * work.layers_of(group) for group, units in enumerate(work.resident))
+        self.measured.resident += resident
+        self.measured.hits += resident + timely
+
+    def _part(self) -> None:
+        self._rest -= 1
+        if not self._rest:
+            self.finish()
+
+    def _computed(self) -> None:
+        self.busy(False)
+        if self._rest > 1:
+            self.traffic.wait(True)
+        self._part()
+
+    def finish(self) -> None:
+        """The step is over."""
+        self.traffic.wait(False)
+        super().finish()
+
+
+class FixedOverlap(WholeStep):
+    """The GPU waits for the first 1 - β of the transfer and computes beside the rest (the article's what-if).
+
+    β is cut to min(1, T_c / T_t): more can't be hidden behind a step's own compute.
+    """
+
+    def launch(self) -> None:
+        """Wait, then compute."""
+        whole = self._pieces()
+        transfer_s = self.traffic.service_s(whole)
+        beta = self.config.prefetch.beta
+        feasible = min(1.0, self.work.compute_s / transfer_s) if transfer_s > 0.0 else 1.0
+        if beta > feasible:
+            self.measured.clamped += 1
+            beta = feasible
+        first, second = whole.divided(1.0 - beta)
+        self._count(timely=len(second))
+        self._rest = 1 + (len(second) > 0)
+        if not len(first):
+            self._compute(second)
+            return
+        self.busy(False)
+        self.traffic.wait(True)
+        self.bring(first, partial(self._compute, second))
+
+    def _compute(self, second: Pieces) -> None:
+        self.traffic.wait(False)
+        self.busy(True)
+        if len(second):
+            self.bring(second, self._part)
+        self.after(self.work.compute_s, self._computed)
+
+
+class Beside(WholeStep):
+    """Demand loads and prefetches all run beside the compute; the step lasts until everything is over."""
+
+    def launch(self) -> None:
+        """Begin everything."""
+        work = self.work
+        whole = self._pieces()
+        self._count()
+        waits = [flight for flight in work.flights if not flight.over]
+        self._rest = 1 + (len(whole) > 0) + len(waits)
+        self.busy(True)
+        if len(whole):
+            self.bring(whole, self._part)
+        for flight in waits:
+            self.traffic.need(1)
+            flight.wait(self.layers - 1, self._flown)
+        self.after(work.compute_s, self._computed)
+
+    def _flown(self) -> None:
+        self.traffic.need(-1)
+        self._part()
+
+
+class OneByOne(WholeStep):
+    """Blocks come in whole and one at a time, each through all of its hops before the next (the article's program)."""
+
+    def launch(self) -> None:
+        """Load and then compute, or both at once."""
+        self._count()
+        chain = list(self.work.one_by_one or ())
+        beside = self.config.prefetch.overlaps_demand
+        if not chain:
+            self._rest = 1
+            self._compute()
+        elif beside:
+            self._rest = 2
+            self._load(chain, 0, self._part)
+            self._compute()
+        else:
+            self._rest = 1
+            self.traffic.wait(True)
+            self._load(chain, 0, self._compute)
+
+    def _load(self, chain: list[bool], at: int, over: Done) -> None:
+        if at == len(chain):
+            over()
+            return
+        pieces = Pieces(0, self.layers) if chain[at] else Pieces(self.layers)
+        self.bring(pieces, partial(self._load, chain, at + 1, over))
+
+    def _compute(self) -> None:
+        self.traffic.wait(False)
+        self.busy(True)
+        self.after(self.work.compute_s, self._computed)

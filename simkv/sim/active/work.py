@@ -1,0 +1,103 @@
+"""What one step has to do: its compute, and by layer what must be in VRAM before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from simkv.sim.active.traffic import Done, Load, Pieces
+
+
+class Flight:
+    """A prefetch on its way: units that were predicted, brought in layer by layer."""
+
+    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "step")
+
+    def __init__(self, ids: NDArray[Any], step: int, layers: int, on_end: Callable[[Flight], None]) -> None:
+        self.ids = ids
+        """Arena ids of the units."""
+        self.step = step
+        """The step that is to read them."""
+        self.arrived = [False] * layers
+        self.loads: dict[int, Load] = {}
+        self._left = layers
+        self._on_end = on_end
+        self._waiting: dict[int, list[Done]] = {}
+
+    def layer_arrived(self, layer: int) -> None:
+        """Note that the pieces of ``layer`` are here."""
+        self.arrived[layer] = True
+        self._left -= 1
+        if not self._left:
+            self._on_end(self)
+        for call in self._waiting.pop(layer, ()):
+            call()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything is here."""
+        return not self._left
+
+    def wait(self, layer: int, call: Done) -> None:
+        """Have ``call`` made when the pieces of ``layer``, urgent from now on, are here."""
+        self._waiting.setdefault(layer, []).append(call)
+        load = self.loads.get(layer)
+        if load is not None:
+            load.urge()
+
+
+@dataclass(slots=True)
+class Late:
+    """A prefetch of a step before that this one needs something of."""
+
+    flight: Flight
+    units: list[int]
+    """By layer group, how many units."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One step, as the pipeline runs it."""
+
+    layers: int
+    resident: list[int]
+    """By layer group: units read that are resident when the step begins."""
+    demand: list[Pieces]
+    """By layer group: what each of its layers must load."""
+    compute_s: float = 0.0
+    reads: int = 0
+    """(block, layer) pieces that decoding reads."""
+    read_tokens: int = 0
+    """Tokens whose KV decoding reads, over all sequences."""
+    late: list[Late] = field(default_factory=list)
+    flights: list[Flight] = field(default_factory=list)
+    """Prefetches begun with this step."""
+    host_s: float = 0.0
+    """CPU time before the step can be launched."""
+    one_by_one: list[bool] | None = None
+    """In order, blocks that are loaded whole and one at a time (True: from SSD) instead of by layer."""
+    streams: bool = False
+    """The next step will read the same of every layer, and more (dense access)."""
+
+    def count_reads(self) -> None:
+        """Note how many pieces are read: resident, on their way, or to be loaded."""
+        for group, resident in enumerate(self.resident):
+            late = sum(one.units[group] for one in self.late)
+            self.reads += (resident + late + len(self.demand[group])) * self.layers_of(group)
+
+    def group(self, layer: int) -> int:
+        """Return the layer group that ``layer`` belongs to."""
+        return layer * len(self.demand) // self.layers
+
+    def moves(self, layer: int) -> bool:
+        """Whether ``layer`` needs anything that isn't resident."""
+        group = self.group(layer)
+        return len(self.demand[group]) > 0 or any(late.units[group] for late in self.late)
+
+    def layers_of(self, group: int) -> int:
+        """Return how many layers ``group`` has."""
+        groups = len(self.demand)
+        return -(-(group + 1) * self.layers // groups) - -(-group * self.layers // groups)
