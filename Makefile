@@ -54,6 +54,7 @@ typecheck: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/bench.py --trace $(TRACE)
+	$(BIN)/python benchmarks/access.py
 
 readme: $(VENV)/.installed
 	$(BIN)/python -m tests.readme

@@ -18,6 +18,7 @@ from simkv.rng import stream
 Indices = NDArray[np.intp]
 Shares = NDArray[np.float64]
 
+_ROUNDS = 4
 _LOST = 1e-6
 """Weights whose sum is a smaller share than this are too few digits of a running sum to draw by it."""
 
@@ -66,13 +67,18 @@ class FarBlocks:
     def others(self, group: int, count: int, among: int, taken: Indices) -> Indices:
         """Return ``count`` different indices below ``among`` by weight, without replacement, none of ``taken``.
 
-        There must be as many. Draws from the others' weights where these aren't lost in the rounding of the sums;
-        if too many come twice, the rest race.
+        There must be as many. Draws from the others' weights where these aren't lost in the rounding of the sums,
+        some rounds, since most draws of a round may come twice; what is missing then is found by a race.
         """
-        drawn = self._drawn_others(group, count, among, np.sort(taken))
-        if len(drawn) == count:
-            return drawn
-        return np.concatenate((drawn, self._race(group, count - len(drawn), among, np.concatenate((taken, drawn)))))
+        before = len(taken)
+        for _ in range(_ROUNDS):
+            missing = before + count - len(taken)
+            if not missing:
+                break
+            taken = np.concatenate((taken, self._drawn_others(group, missing, among, np.sort(taken))))
+        missing = before + count - len(taken)
+        found = (taken, self._race(group, missing, among, taken)) if missing else (taken,)
+        return np.concatenate(found)[before:]
 
     def _drawn_others(self, group: int, most: int, among: int, taken: Indices) -> Indices:
         """Return at most ``most`` different indices, in the order drawn; ``taken`` is ascending."""
