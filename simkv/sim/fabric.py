@@ -67,13 +67,22 @@ class Lane:
         """Time of an isolated transfer: ``descriptors * latency + bytes / bandwidth``."""
         return descriptors * self.latency_s + (nbytes / self.bytes_per_s if self.bytes_per_s > 0 else inf)
 
-    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None], rank: int = 0) -> Transfer:
+    def submit(
+        self,
+        nbytes: int,
+        descriptors: int,
+        priority: int,
+        done: Callable[[], None],
+        rank: int = 0,
+        most_bytes_per_s: float = inf,
+    ) -> Transfer:
         """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through.
 
-        ``priority`` is its kind (DEMAND, ...); within the kind a lower ``rank`` goes first.
+        ``priority`` is its kind (DEMAND, ...); within the kind a lower ``rank`` goes first. ``most_bytes_per_s``:
+        what its ends can take, where that is less than the lane.
         """
         level = priority * self.fabric.ranks + rank
-        alone_s = self.service_s(nbytes, descriptors)
+        alone_s = max(self.service_s(nbytes, descriptors), nbytes / most_bytes_per_s)
         transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, level, done)
         self.submitted_bytes += nbytes
         active = self.active
@@ -192,6 +201,7 @@ class Fabric:
         self.links: list[tuple[Lane, Lane, float]] = []
         self.ssd: tuple[Lane, Lane] | None = None
         self.uplinks: list[Cap] = []
+        self.readers: list[Lane] = []
         self._lanes: list[Lane] = []
 
     def add_link(self, h2d: Lane, d2h: Lane, duplex_bytes_per_s: float) -> None:
@@ -210,6 +220,11 @@ class Fabric:
         """Register the host's SSD; reads and writes share its time."""
         self.ssd = (read, write)
         self._lanes += [read, write]
+
+    def add_reader(self, lane: Lane) -> None:
+        """Register what reads DRAM without leaving the host: computation on the CPU."""
+        self.readers.append(lane)
+        self._lanes.append(lane)
 
     def rebalance(self) -> None:
         """Work out every busy lane's rate again."""
@@ -244,6 +259,7 @@ class Fabric:
         if self.ssd is not None:
             read, write = self.ssd
             rates[read], rates[write] = _ssd_rates(read, write)
+        rates.update({lane: _wanted(lane) for lane in self.readers})
         busy = [lane for lane in rates if rates[lane] > 0.0]
         fair = max_min([rates[lane] for lane in busy], self.dram_bytes_per_s)
         rates.update(zip(busy, fair, strict=True))
