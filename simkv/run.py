@@ -9,7 +9,7 @@ from typing import Any
 
 from simkv import __version__
 from simkv.errors import InfeasibleError
-from simkv.firstorder import concurrency_formula, first_order
+from simkv.firstorder import active_first_order, concurrency_formula, first_order
 from simkv.results.check import check_run
 from simkv.results.context import SummaryContext
 from simkv.results.result import RunResult
@@ -17,6 +17,7 @@ from simkv.results.summary import summarize
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved
+from simkv.sim.active.config import PrefetchConfig
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
@@ -45,7 +46,7 @@ def run_scenario(
     """
     seed = resolved.scenario.run.seed if seed is None else seed
     config = replace(system_config(resolved, seed), step_exact=step_exact, audit=audit)
-    names = [name for name in resolved.scenario.run.baselines if name == "no_offload" and _offloads(config)]
+    names = [name for name in resolved.scenario.run.baselines if BASELINES[name](config) is not None]
     parts = 1 + len(names)
     source = workload_source(resolved, seed)
     expected = _expected_requests(resolved, source) if progress is not None else None
@@ -57,7 +58,7 @@ def run_scenario(
         if data.interrupted:
             break
         gc.collect()  # the system before is full of circles
-        other = simulate(without_offload(config), source, expected, _part(progress, number, parts))
+        other = simulate(_required(BASELINES[name](config)), source, expected, _part(progress, number, parts))
         if other.interrupted:
             missing = name
             break
@@ -102,14 +103,43 @@ def simulate(
     return data
 
 
-def without_offload(config: SystemConfig) -> SystemConfig:
-    """Return the same system with VRAM alone."""
+def without_offload(config: SystemConfig) -> SystemConfig | None:
+    """Return the same system with all KV in VRAM and nothing below; None where it is that already."""
+    active = config.active
+    if config.batch is not None or (active is None and config.dram.capacity_bytes < config.engine.block_bytes):
+        return None
+    if active is not None and active.sparse:
+        kept = {"residency": 1.0, "budget_blocks": None, "write": "never", "exclusive": False, "swap": False}
+        active = replace(active, prefetch=PrefetchConfig(), incoming="protected", **kept)  # type: ignore[arg-type]
+    else:
+        active = None
     return replace(
         config,
         dram=replace(config.dram, capacity_bytes=0.0),
         ssd=replace(config.ssd, capacity_bytes=0.0),
         offload=replace(config.offload, write="never", prefetch="none"),
+        active=active,
     )
+
+
+def without_prefetch(config: SystemConfig) -> SystemConfig | None:
+    """Return the same active offload without prefetch; None where there is none."""
+    active = config.active
+    if active is None or active.prefetch.policy == "none":
+        return None
+    return replace(config, active=replace(active, prefetch=PrefetchConfig()))
+
+
+BASELINES: dict[str, Callable[[SystemConfig], SystemConfig | None]] = {
+    "no_offload": without_offload,
+    "no_prefetch": without_prefetch,
+}
+"""By name: the system with one thing changed, None where that changes nothing."""
+
+
+def _required(config: SystemConfig | None) -> SystemConfig:
+    assert config is not None
+    return config
 
 
 def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) -> SummaryContext:
@@ -129,7 +159,7 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         dram_gib=config.dram.capacity_bytes * s.replicas.hosts / GIB,
         ssd_tib=config.ssd.capacity_bytes * s.replicas.hosts / TIB,
         warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
-        closed_form=first_order(config, data),
+        closed_form={**first_order(config, data), **active_first_order(config, data)},
         warnings=resolved.notes,
         concurrency_formula=concurrency_formula(config, data),
         max_running=config.engine.max_num_seqs * config.replicas,
@@ -140,12 +170,6 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
 
 def _tiers(data: RunData) -> tuple[str, ...]:
     return tuple(tier for tier in ("vram", "dram", "ssd") if data.tier_capacity_blocks[tier])
-
-
-def _offloads(config: SystemConfig) -> bool:
-    if config.batch is not None:
-        return False  # without the tiers below it there is nothing that batch mode could run on
-    return config.dram.capacity_bytes >= config.engine.block_bytes
 
 
 def _targets(section: Any) -> dict[str, float]:

@@ -111,8 +111,11 @@ _TABLE: tuple[Metric, ...] = (
     Metric("beta", "active", "1", "",
            "1 - (time the GPU idles for a needed transfer while the link carries needed ones) / "
            "(time the link carries needed ones)", "active offload"),
-    Metric("prefetch", "active", "", "accuracy, coverage, timeliness, loaded_bytes, wasted_bytes",
-           "accuracy = bytes prefetched and then used / bytes prefetched", "a prefetcher that loaded something"),
+    Metric("prefetch", "active", "",
+           "accuracy, coverage, timeliness, loaded_bytes, wasted_bytes, wasted_link_s, demand_delayed_s",
+           "accuracy = bytes prefetched and then used / bytes prefetched; coverage = used / (used + loaded on demand); "
+           "timeliness = here when needed / used; link time of wasted ones; time demand loads queued",
+           "a prefetcher that loaded something"),
     Metric("classes", "answer", "", "one a class: requests, ttft_s, tpot_s, e2e_s, queue_s",
            "The latencies of each request class", "two classes or more"),
     Metric("closed_form", "answer", "", "", "First-order answers, by the key that they stand beside"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from simkv.results import bottleneck, slo
+from simkv.results import active, bottleneck, slo
 from simkv.results.context import SummaryContext
 from simkv.results.intervals import itl
 from simkv.results.metrics import METRICS, SCHEMA_VERSION
@@ -26,7 +26,8 @@ _BASELINE_KEYS = (
     "requests", "prompt_tokens", "output_tokens", "makespan_s", "warm_up_s", "ttft_s", "itl_s", "tpot_s", "e2e_s",
     "queue_s", "time_breakdown_s", "requests_per_s", "output_tokens_per_s", "goodput_requests_per_s",
     "slo_attainment", "cost_per_million_output_tokens", "hit_rate", "preemptions", "recomputed_tokens",
-    "concurrency", "kv_usage", "bytes", "utilization", "bottleneck", "bottleneck_because",
+    "concurrency", "kv_usage", "bytes", "utilization", "bottleneck", "bottleneck_because", "p_hit", "t_avg_s",
+    "t_step_s", "t_compute_s", "t_transfer_s", "beta",
 )  # fmt: skip
 
 
@@ -40,7 +41,9 @@ def summarize(data: RunData, ctx: SummaryContext, baselines: Mapping[str, RunDat
         for name, other in (baselines or {}).items()
     }
     against = compared.get("no_offload")
-    figures["speedup"] = {"formula": None, "measured": None, "vs_no_offload": _speedup(against)}
+    without = (baselines or {}).get("no_prefetch")
+    gained = active.speedup(data.active, ctx.closed_form, without.active if without else None)
+    figures["speedup"] = gained | {"vs_no_offload": _speedup(against)}
     figures["baselines"] = others
     figures["warnings"] = find_warnings(data, figures, ctx, window, against)
     figures["verdict"] = verdict(figures, ctx, against)
@@ -55,6 +58,8 @@ def _figures(data: RunData, ctx: SummaryContext, window: Window) -> Summary:
     figures["slo_attainment"] = _slo(data, ctx, window, figures)
     figures["classes"] = _classes(data, window)
     figures["prefetch"] = _prefetch(data)
+    figures |= active.figures(data.active, ctx.closed_form)
+    figures["notes"] = [*ctx.notes, *active.why(data.active, ctx.closed_form)]
     parts = figures["time_breakdown_s"]
     found = bottleneck.find(data, ctx, parts if isinstance(parts, dict) else None)
     figures["bottleneck"] = found.name if found else None

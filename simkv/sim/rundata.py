@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from simkv.sim.active.measured import Measured
+
 REQUEST_COLUMNS: dict[str, str] = {
     # name: numpy dtype. One row a request that ended (finished or rejected), in the order they ended.
     "id": "i8",
@@ -104,4 +106,6 @@ class RunData:
     followers aren't."""
     prefetch: dict[str, float] = field(default_factory=dict)
     """Queue prefetcher: loaded_bytes, used_bytes, wasted_bytes (0 where there is none)."""
+    active: Measured | None = None
+    """Active offload: sums over the steps that only decode; None without it."""
     wall_s: float = 0.0

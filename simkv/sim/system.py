@@ -9,6 +9,7 @@ from time import perf_counter
 from simkv.errors import InfeasibleError
 from simkv.kvcache.pool import KVPool
 from simkv.sim.active.engine import ActiveEngine
+from simkv.sim.active.measured import Measured
 from simkv.sim.audit import Audit
 from simkv.sim.batchmode.engine import BatchEngine
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
@@ -230,8 +231,19 @@ class System:
             events=self.clock.count_events(),
             fixed_until_s=self.fixed_until_s,
             prefetch={"loaded_bytes": fetched, "used_bytes": used, "wasted_bytes": fetched - used},
+            active=self._measured(),
             wall_s=wall_s,
         )
+
+    def _measured(self) -> Measured | None:
+        """Return what active offload measured, all replicas together; None without it."""
+        if self.config.active is None:
+            return None
+        total = Measured()
+        for engine in self.engines:
+            assert isinstance(engine, ActiveEngine)
+            total.add(engine.parts.steps)
+        return total
 
     def busy_s(self, now: float) -> dict[str, float]:
         """Busy seconds up to ``now`` by resource, summed over instances."""

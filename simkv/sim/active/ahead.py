@@ -105,7 +105,8 @@ class NextStep:
     def _can_come(self, seq: Sequence, units: Ids) -> Ids:
         """Return those of ``units`` that ``seq`` has below VRAM."""
         known = units[units < seq.blocks * self.share.groups]
-        return known[seq.homes.at[known // self.share.groups] != NOWHERE]
+        below: Ids = known[seq.homes.at[known // self.share.groups] != NOWHERE]
+        return below
 
     def _fly(self, ids: Ids, now: int) -> Flight:
         share, measured = self.share, self.measured
@@ -120,6 +121,7 @@ class NextStep:
             group = layer * share.groups // self.layers
             pieces = Pieces(int(dram[group]), int(ssd[group]))
             measured.prefetched += len(pieces)
+            measured.prefetch_bytes += len(pieces) * self.traffic.piece_bytes
             if len(pieces):
                 measured.prefetch_s += self.traffic.service_s(pieces)
                 flight.loads[layer] = self.traffic.up(pieces, NEXT_STEP, partial(flight.layer_arrived, layer))

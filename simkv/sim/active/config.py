@@ -39,7 +39,8 @@ class ActiveConfig:
     groups: int = 1
     """Groups of layers that choose their blocks apart."""
     staging_layers: int = 2
-    write: Literal["write_through", "write_back", "rewrite"] = "write_through"
+    write: Literal["write_through", "write_back", "rewrite", "never"] = "write_through"
+    """``never``: everything fits (p = 1)."""
     exclusive: bool = False
     prefill: Prefill = "here"
     swap: bool = False

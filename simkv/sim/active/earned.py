@@ -133,7 +133,8 @@ class EarnedShare:
     def _ids(self, seq: Sequence, blocks: Ids) -> Ids:
         if self.groups == 1:
             return seq.base + blocks
-        return (seq.base + np.add.outer(blocks * self.groups, np.arange(self.groups))).ravel()
+        ids: Ids = seq.base + np.add.outer(blocks * self.groups, np.arange(self.groups))
+        return ids.ravel()
 
     def unwritten(self, seq: Sequence) -> tuple[int, Ids]:
         """Return how many units of ``seq`` lie in VRAM alone, and their blocks."""

@@ -1,4 +1,4 @@
-"""Reads taken one block at a time, as the article's program takes them: each is loaded before the next is looked for."""
+"""Reads taken one block at a time, as the article's program does: each is loaded before the next is looked for."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from simkv.sim.active.config import ActiveConfig
+from simkv.sim.active.measured import Measured
 from simkv.sim.active.traffic import Done, Pieces, Traffic
 from simkv.sim.active.work import Work
 from simkv.sim.clock import Timer
@@ -26,12 +27,16 @@ class StepRunner:
     def __init__(self, traffic: Traffic, config: ActiveConfig, gauge: Gauge) -> None:
         self.traffic = traffic
         self.clock = traffic.clock
-        self.measured = traffic.measured
         self.config = config
         self.layers = config.layers
         self.gauge = gauge
         self.work = Work(1, [0], [Pieces()])
         self._over: Done = lambda: None
+
+    @property
+    def measured(self) -> Measured:
+        """Return where this step is booked."""
+        return self.traffic.measured
 
     def run(self, work: Work, over: Done) -> None:
         """Begin a step now; ``over`` is called at its end."""
@@ -73,8 +78,10 @@ class StepRunner:
             self.traffic.need(-1)
             call()
 
+        measured = self.traffic.measured
         self.traffic.need(1)
-        self.measured.needed_s += self.traffic.service_s(pieces)
+        measured.missed += len(pieces)
+        measured.needed_s += self.traffic.service_s(pieces)
         self.traffic.up(pieces, DEMAND, here)
 
 

@@ -42,6 +42,8 @@ class ActiveStore:
 
     def below(self, blocks: int) -> int:
         """Return the most blocks below VRAM that a sequence of ``blocks`` blocks needs."""
+        if self.config.write == "never":
+            return 0
         if self.config.sparse or self.config.write == "write_through":
             return blocks
         return blocks - self.share.resident(blocks)
@@ -117,6 +119,8 @@ class ActiveStore:
 
     def write_new(self, seq: Sequence) -> None:
         """Write down the blocks of ``seq`` that the policy wants below by now and that aren't there."""
+        if self.config.write == "never":
+            return
         if self.config.write == "write_through":
             until = seq.live.tokens // self.share.block_tokens
         elif not self.config.sparse or not seq.decoding:
@@ -166,6 +170,8 @@ class ActiveStore:
         live.tokens = live.target - 1
         seq.blocks = self.share.total(live.tokens)
         resident = self.share.resident(seq.blocks)
+        if self.config.write == "never":
+            tier = "vram"
         everywhere = tier != "vram" or self.below(seq.blocks) == seq.blocks
         seq.written = seq.blocks if everywhere else seq.blocks - resident
         settled = seq.homes.settle(np.arange(seq.written), lowest=tier == "ssd")

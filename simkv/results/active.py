@@ -1,0 +1,106 @@
+"""The figures of active offload, from what its steps measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simkv.results.quantity import seconds, share
+from simkv.results.stats import finite
+from simkv.sim.active.measured import Measured
+
+Figures = dict[str, object]
+
+_SAME = 0.01
+"""Relative difference below which a closed form and the run are said to agree."""
+
+
+def figures(measured: Measured | None, closed: Mapping[str, object]) -> Figures:
+    """Return the keys of ``summary.json`` that only active offload has, all null without it.
+
+    ``closed``: the closed forms of :func:`simkv.firstorder.active_first_order`.
+    """
+    if measured is None or not measured.steps:
+        return {}
+    steps, reads = measured.steps, measured.reads
+    return {
+        "p_hit": finite(measured.hits / reads) if reads else None,
+        "t_avg_s": _t_avg(measured, closed),
+        "t_step_s": measured.step_s / steps,
+        "t_compute_s": measured.compute_s / steps,
+        "t_transfer_s": measured.carried_s / steps,
+        "beta": finite(1 - measured.exposed_s / measured.carried_s) if measured.carried_s > 0 else None,
+        "prefetch": _prefetch(measured),
+    }
+
+
+def _t_avg(measured: Measured, closed: Mapping[str, object]) -> Figures | None:
+    if not measured.reads:
+        return None
+    read_s = float(str(closed.get("t_vram_s", 0.0)))
+    service_s = read_s + measured.service_s / measured.reads
+    return {
+        "formula": closed.get("t_avg_s"),
+        "service": service_s,
+        "queued": measured.queued_s / measured.reads,
+        "exposed": measured.exposed_s / measured.reads,
+    }
+
+
+def _prefetch(measured: Measured) -> Figures | None:
+    """Return what became of prefetches; null where nothing was predicted."""
+    if not measured.prefetched:
+        return None
+    wanted = measured.used + measured.missed
+    return {
+        "accuracy": measured.used / measured.prefetched,
+        "coverage": finite(measured.used / wanted) if wanted else None,
+        "timeliness": finite(measured.timely / measured.used) if measured.used else None,
+        "loaded_bytes": measured.prefetch_bytes,
+        "wasted_bytes": measured.wasted_bytes,
+        "wasted_link_s": measured.wasted_s,
+        "demand_delayed_s": measured.demand_waited_s,
+    }
+
+
+def speedup(measured: Measured | None, closed: Mapping[str, object], baseline: Measured | None) -> Figures:
+    """Return ``speedup.formula`` and ``speedup.measured`` against the same run without prefetch."""
+    found: Figures = {"formula": closed.get("speedup"), "measured": None}
+    if measured and baseline and measured.steps and baseline.steps and measured.step_s > 0:
+        mine, other = measured.step_s / measured.steps, baseline.step_s / baseline.steps
+        found["measured"] = finite(other / mine)
+    return found
+
+
+def why(measured: Measured | None, closed: Mapping[str, object]) -> tuple[str, ...]:
+    """Return sentences that say where the run and the closed forms part, and by what; none where they agree."""
+    formula = closed.get("t_step_s")
+    if measured is None or not measured.steps or not isinstance(formula, float) or formula <= 0:
+        return ()
+    mean_s = measured.step_s / measured.steps
+    gap_s = mean_s - formula
+    if abs(gap_s) <= _SAME * formula:
+        return ()
+    causes = [f"{seconds(value)} {text}" for value, text in _causes(measured, closed) if value > 0.05 * abs(gap_s)]
+    because = f": {', '.join(causes)}" if causes else ""
+    return (
+        f"A decode step takes {seconds(mean_s)} where the closed form gives {seconds(formula)} "
+        f"({'+' if gap_s > 0 else '-'}{share(abs(gap_s) / formula)}){because}.",
+    )
+
+
+def _causes(measured: Measured, closed: Mapping[str, object]) -> list[tuple[float, str]]:
+    """Return the seconds a step that each effect outside the closed form costs, with what it is."""
+    steps = measured.steps
+    bubble = closed.get("bubble_s")
+    return [
+        (measured.descriptors_s / steps, "of descriptors (many small pieces)"),
+        (float(bubble) if isinstance(bubble, float) else 0.0, "of fill bubble (the first layer's pieces)"),
+        (measured.wasted_s / steps, "of link time for prefetches that nobody read"),
+        (measured.duplex_s / steps, "of sharing the link with write-backs (duplex)"),
+        (
+            max(0.0, measured.demand_waited_s - measured.duplex_s) / steps,
+            "of queueing behind other transfers",
+        ),
+        (measured.host_s / steps, "of CPU time for managing blocks"),
+        (measured.write_wait_s / steps, "of waiting for write-backs"),
+    ]
