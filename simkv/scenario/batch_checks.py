@@ -16,8 +16,8 @@ IDLE: tuple[Path, ...] = (
         "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "num_gpu_blocks", "kv_cache_tokens",
         "enforce_eager", "hybrid_kv_cache", "reserve_full_prompt", "load", "store_outputs", "prefix_caching",
     )),
-    ("tiers", "relation"), ("offload", "residency"), ("offload", "eviction", "policy"), ("offload", "write"),
-    ("offload", "prefetch", "policy"), ("link", "descriptors_per_block"),
+    ("engine", "prefill"), ("engine", "preemption"), ("tiers", "relation"), ("offload",),
+    ("link", "descriptors_per_block"),
 )  # fmt: skip
 """Keys of continuous batching and of reuse, which mean nothing in batch mode."""
 

@@ -11,7 +11,9 @@ With w a layer's weights, h1 its width, h2 its MLP's, s and n prompt and output 
     disk     home, with the disk's shares
 
 Each intermediate result counts in full although few are there at once, so that real runs have needed less; a
-``slack`` above 1 says so. int4 adds one layer in 16 bits, and one GPU batch's KV of it. Embeddings aren't counted.
+``slack`` above 1 says so. int4 adds one layer in 16 bits, and one GPU batch's KV of it. KV has its room from the
+start, as FlexGen allocates it (its cost model counts n tokens only while decoding, but on the GPU). Embeddings
+aren't counted.
 Source: experimental/cost_model.py (peak memory constraints, ``alpha_g``).
 """
 
