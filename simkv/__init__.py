@@ -11,7 +11,8 @@ Floor by floor; nothing imports upward:
   whole machines, their drives and prices; ``catalog/`` all of them by name, from ``data/``
 - ``formulas/`` closed forms: KV size, memory budget, step time, overlap, concurrency
 - ``workload/`` requests: synthetic sources, readers of traces, and what is made of traces
-- ``kvcache/`` prefix index, pools, eviction policies, access patterns, reference replay; no clock
+- ``kvcache/`` prefix index, pools, eviction policies, access patterns, resident set, predictors, reference
+  replay; no clock
 - ``sim/`` clock, links, storage, mover, scheduler, engine, router, recorder; the only user of SimPy
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
 - ``results/`` metrics, warnings, verdict, the result folder; ``firstorder`` the closed

@@ -27,6 +27,10 @@ class Queued(Generic[E]):
         self._queues: list[OrderedDict[E, None]] = [OrderedDict() for _ in range(queues + 1)]
         self._blocks = [0] * (queues + 1)
 
+    def resize(self, capacity_blocks: int) -> None:
+        """Go by another capacity from now on; entries keep their places."""
+        self.capacity_blocks = capacity_blocks
+
     def _put(self, e: E, queue: int) -> None:
         """Append ``e`` to ``queue``, all its uses dealt with."""
         e.queue = queue
