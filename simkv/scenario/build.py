@@ -47,7 +47,9 @@ def system_config(resolved: Resolved, seed: int | None = None) -> SystemConfig:
         ssd=SsdConfig(ssd.capacity, ssd.read, ssd.write, ssd.latency, ssd.queue_depth),
         offload=offload_config(resolved),
         active=active_config(resolved, engine.block_bytes, step.layers, s.run.seed if seed is None else seed),
-        classes=tuple(ClassConfig(name, cls.priority) for name, cls in s.classes.items()),
+        classes=tuple(
+            ClassConfig(name, cls.priority, cls.vram_share, cls.dram_share) for name, cls in s.classes.items()
+        ),
         duration_s=s.run.duration,
     )
     if resolved.model is None or resolved.gpu is None or not placing.in_batches(s):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from simkv.scenario.class_checks import class_faults
 from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
@@ -26,6 +27,7 @@ def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything that doesn't go together."""
     for check in (_bounds, _trace, _turns, _classes, _slo, _pool, _policies, _replicas, _abstract):
         yield from check(scenario, given)
+    yield from (Fault(*found) for found in class_faults(scenario, given))
 
 
 def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:

@@ -180,8 +180,16 @@ class ClassSlo(Section):
 
 
 class RequestClass(Section):
-    priority: Annotated[Priority, Field(description="A lower number goes first")] = 0
+    priority: Annotated[
+        Priority, Field(description="A lower number goes first: in the queue and, within a kind of transfer, on links")
+    ] = 0
     slo: ClassSlo = ClassSlo()
+    vram_share: FractionAboveZero | None = Field(
+        default=None, description="The most of the KV blocks that its requests hold when one more is admitted"
+    )
+    dram_share: FractionAboveZero | None = Field(
+        default=None, description="Its own part of DRAM; absent: what is left by classes that have one"
+    )
 
 
 class Cost(Section):

@@ -177,7 +177,7 @@ class Engine:
     @property
     def live_requests(self) -> int:
         """Requests that run, wait or are held here."""
-        return len(self.running) + len(self.scheduler.waiting) + self.gauge.held
+        return len(self.running) + self.scheduler.queued + self.gauge.held
 
     def tokens_ahead(self, live: Live) -> int:
         """Prompt tokens that are not computed yet and come before those of ``live``, which would be a newcomer."""
@@ -272,6 +272,7 @@ class Engine:
     def _leave(self, live: Live, now: float, keep_outputs: bool) -> None:
         self.holdings.release(live, live.context(self.step), keep_outputs)
         self.running.pop(live, None)
+        self.scheduler.let_go(live)
         self.gauge.set_running(now, len(self.running))
 
     def preempt(self, live: Live, now: float) -> None:

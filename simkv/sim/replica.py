@@ -18,7 +18,11 @@ class Waiting(Protocol):
 
     @property
     def waiting(self) -> list[tuple[tuple[int, int], Live]]:
-        """Those that wait, the first at the front."""
+        """Those that may have their turn, the first at the front."""
+
+    @property
+    def queued(self) -> int:
+        """How many wait, those included that can't have their turn yet."""
 
 
 class ReplicaEngine(Protocol):

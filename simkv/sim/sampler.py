@@ -56,7 +56,7 @@ class Sampler:
         system.recorder.samples.append(
             (
                 now,
-                sum(len(engine.scheduler.waiting) for engine in engines),
+                sum(engine.scheduler.queued for engine in engines),
                 sum(len(engine.running) for engine in engines),
                 sum(engine.gauge.held for engine in engines),
                 sum(engine.pool.used_blocks - engine.pool.index.evictable_blocks for engine in engines),

@@ -15,6 +15,7 @@ from simkv.kvcache.node import Match, unpinned_blocks
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.mover import Load
+from simkv.sim.shares import VramShares
 from simkv.sim.waiting import WaitingQueue
 
 if TYPE_CHECKING:
@@ -40,12 +41,24 @@ class Scheduler(WaitingQueue):
         super().__init__(engine.config.scheduling)
         self.engine = engine
         self.config = engine.config
+        classes = engine.tiers.classes
+        self.shares = VramShares(engine.config, classes) if any(one.vram_share for one in classes) else None
         self.look_again = False
         """Something happened since the queue was last looked at that may let its head in: look at the next boundary.
 
         Where nothing happened the head isn't tried again, however many steps end meanwhile.
         """
         self._places = 0
+
+    @property
+    def queued(self) -> int:
+        """How many requests wait, those that stepped aside included."""
+        return len(self.waiting) + (self.shares.aside if self.shares is not None else 0)
+
+    def let_go(self, live: Live) -> None:
+        """Note that ``live`` holds no blocks any more: who stepped aside for it has its turn."""
+        if self.shares is not None and (following := self.shares.let_go(live)) is not None:
+            self.put_back(following)
 
     # ---- one step
 
@@ -143,6 +156,10 @@ class Scheduler(WaitingQueue):
         engine, config = self.engine, self.config
         if live.handle is not None:  # loaded before
             return self._start_loaded(live, now, budget)
+        if self.shares is not None and not self.shares.admits(live, engine.step):
+            heappop(self.waiting)
+            self.shares.step_aside(live)
+            return 0
         spans = live.request.spans
         limit = config.most_hit_blocks(live.target)
         match = engine.pool.index.match(spans, limit)
@@ -188,14 +205,16 @@ class Scheduler(WaitingQueue):
         load = None
         if hit_end > vram_end:
             live.handle, load = engine.mover.receive(live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner)
-        if not holds:
+        if holds:
+            assert load is not None
+            heappop(self.waiting)
+            engine.hold(live, LOAD_DRAM, now)
+            load(lambda: engine.resume(live))
+        else:
             self._start(live, now, chunk, own, side, load)
-            return chunk
-        assert load is not None
-        heappop(self.waiting)
-        engine.hold(live, LOAD_DRAM, now)
-        load(lambda: engine.resume(live))
-        return 0
+        if self.shares is not None and (following := self.shares.hold(live)) is not None:
+            self.put_back(following)
+        return 0 if holds else chunk
 
     def _start_loaded(self, live: Live, now: float, budget: int) -> int:
         """Start a request whose load is through; -1 where its blocks can't be had."""
@@ -271,6 +290,7 @@ class Scheduler(WaitingQueue):
         last.handle = None
         last.tokens = 0
         last.asked_ssd = False
+        self.let_go(last)
         return True
 
 

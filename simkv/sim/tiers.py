@@ -45,6 +45,7 @@ class Host:
     def __init__(self, clock: Clock, config: SystemConfig, replicas: int, classes: Sequence[ClassConfig] = ()) -> None:
         unit_bytes = config.engine.block_bytes * config.offload.unit_blocks
         dram, ssd = config.dram, config.ssd
+        self.classes = classes
         self.ranks = ranks(config, classes)
         self.fabric = Fabric(clock, dram.bandwidth_bytes_per_s, max(self.ranks, default=0) + 1)
         parts = 1 if dram.shared else replicas
@@ -112,6 +113,7 @@ class ReplicaTiers:
         self._unit_tokens = config.engine.block_tokens * config.offload.unit_blocks
         self.descriptors_per_block = config.link.descriptors_per_block
         self.vram = make_pool(config, config.engine.num_gpu_blocks)
+        self.classes = host.classes
         self.owners = host.owners(local_replica)
         """By class, and last one for what is nobody's in particular."""
         self.dram = self.owners[-1].dram

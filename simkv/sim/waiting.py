@@ -30,6 +30,11 @@ class WaitingQueue:
                     heappush(edge, (waiting[child][0], child))
         return out
 
+    @property
+    def queued(self) -> int:
+        """How many requests wait."""
+        return len(self.waiting)
+
     def level(self, live: Live) -> int:
         """Return how urgent ``live`` is: a lower number goes first, and first come first served knows one only."""
         return live.priority if self.by_priority else 0

@@ -14,6 +14,11 @@ class BatchQueue:
         self.waiting: list[tuple[tuple[int, int], Live]] = []
         self._arrived = 0
 
+    @property
+    def queued(self) -> int:
+        """How many requests wait."""
+        return len(self.waiting)
+
     def push(self, live: Live) -> None:
         """Add an arrival."""
         self._arrived += 1

@@ -1,0 +1,45 @@
+"""What classes and preemption ask of tiers and policies, held against what the scenario has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from simkv.scenario.schema import Scenario
+from simkv.scenario.text import Path
+
+Found = tuple[Path, str, str]
+"""Path, what is wrong, mend."""
+
+_ROUNDING = 1e-9
+
+
+def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+    """Yield everything about the classes' parts of the tiers that doesn't go together."""
+    yield from _dram_shares(s)
+    if not (s.offload.active or s.engine.placement is not None):
+        return
+    for name, cls in s.classes.items():
+        for key in ("vram_share", "dram_share"):
+            if getattr(cls, key) is not None:
+                what = "does nothing under active offload and in static batches, which know no parts of tiers"
+                yield ("classes", name, key), what, "leave it out"
+
+
+def _dram_shares(s: Scenario) -> Iterator[Found]:
+    """Hold that parts of DRAM are parts of something, leave something, and are filled by those that own them."""
+    shares = {name: cls.dram_share for name, cls in s.classes.items() if cls.dram_share is not None}
+    if not shares:
+        return
+    path: Path = ("classes", next(iter(shares)), "dram_share")
+    if not s.tiers.dram.capacity:
+        yield path, "is a part of nothing: there is no DRAM tier", "give tiers.dram.capacity, or leave it out"
+    whole = sum(shares.values())
+    if whole > 1 + _ROUNDING:
+        yield path, f"the classes' parts of DRAM sum to {whole:g}", "they must sum to 1 or less"
+    others = [name for name in s.classes if name not in shares]
+    if others and abs(whole - 1) <= _ROUNDING:
+        mend = "leave some, or give every class a dram_share"
+        yield ("classes", others[0]), "no DRAM is left for it: the parts of the others sum to 1", mend
+    if s.offload.write == "write_back":
+        mend = "write a write_through policy, or leave dram_share out"
+        yield path, "an evicted block is no class's own, and offload.write is write_back", mend
