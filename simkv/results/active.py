@@ -91,8 +91,10 @@ def why(measured: Measured | None, closed: Mapping[str, object]) -> tuple[str, .
 def _causes(measured: Measured, closed: Mapping[str, object]) -> list[tuple[float, str]]:
     """Return the seconds a step that each effect outside the closed form costs, with what it is."""
     steps = measured.steps
-    bubble = closed.get("bubble_s")
+    bubble, bare_s = closed.get("bubble_s"), closed.get("transfer_s")
+    unforeseen = measured.missed / max(1, measured.missed + measured.used) if closed.get("foresees") else 0.0
     return [
+        (unforeseen * bare_s if isinstance(bare_s, float) else 0.0, "of loads that no prefetch foresaw"),
         (measured.descriptors_s / steps, "of descriptors (many small pieces)"),
         (float(bubble) if isinstance(bubble, float) else 0.0, "of fill bubble (the first layer's pieces)"),
         (measured.wasted_s / steps, "of link time for prefetches that nobody read"),

@@ -117,6 +117,13 @@ class Lane:
         waiting = sum(t.bytes for queue in self.queues for t in queue)
         return waiting + (self.active.bytes if self.active else 0)
 
+    def carried_share(self, transfer: Transfer) -> float:
+        """Return how much of ``transfer`` is through by now, 0 to 1."""
+        left = transfer.remaining
+        if transfer is self.active:
+            left = max(transfer.stop, left - self.rate * (self.fabric.clock.now - self.since_s))
+        return 1.0 - left / transfer.bytes if transfer.bytes else 1.0
+
     def _give_way(self, active: Transfer) -> None:
         self._progress()
         through = active.bytes - active.remaining

@@ -117,6 +117,7 @@ class NextStep:
         for seq, own in share.by_owner(ids):
             share.count(seq, own, dram, ssd)
         share.moved_up(ids)
+        began_s = measured.prefetch_s
         for layer in range(self.layers):
             group = layer * share.groups // self.layers
             pieces = Pieces(int(dram[group]), int(ssd[group]))
@@ -127,6 +128,7 @@ class NextStep:
                 flight.loads[layer] = self.traffic.up(pieces, NEXT_STEP, partial(flight.layer_arrived, layer))
             else:
                 flight.layer_arrived(layer)
+        flight.service_s = (measured.prefetch_s - began_s) / self._pieces(ids)
         return flight
 
     def _landed(self, flight: Flight) -> None:

@@ -92,17 +92,15 @@ class Ahead:
         self.pieces = pieces
         self.here = False
         self._traffic = traffic
-        self._begun_s = traffic.clock._now
         self._call: Done | None = None
         self._load = traffic.up(pieces, NEXT_STEP, self._arrived)
         traffic.measured.needed_s += traffic.service_s(pieces)
 
     def wait(self, call: Done) -> None:
         """Have ``call`` made when it is here; it is urgent from now on."""
-        self._traffic.measured.carried_s += self._traffic.clock._now - self._begun_s
+        self._load.urge()
         self._traffic.need(1)
         self._call = call
-        self._load.urge()
 
     def _arrived(self) -> None:
         self.here = True
@@ -110,7 +108,7 @@ class Ahead:
             self._traffic.need(-1)
             self._call()
         else:
-            self._traffic.measured.carried_s += self._traffic.clock._now - self._begun_s
+            self._traffic.measured.carried_s += self._traffic.service_s(self.pieces)
 
 
 class LayerPipeline(StepRunner):
@@ -166,8 +164,9 @@ class LayerPipeline(StepRunner):
         for late in work.late:
             if late.units[group] and not late.flight.arrived[layer]:
                 self._left[layer] += 1
-                self.traffic.need(1)
                 late.flight.wait(layer, partial(self._late_arrive, layer))
+                self.traffic.need(1)
+                self.measured.needed_s += late.flight.service_s * late.units[group]
 
     def _late_arrive(self, layer: int) -> None:
         self.traffic.need(-1)

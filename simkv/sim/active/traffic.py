@@ -54,13 +54,14 @@ class Pieces:
 class Load:
     """Pieces on their way up, from DRAM in one hop and from SSD in two."""
 
-    __slots__ = ("_done", "_hops", "_parts", "_traffic", "priority")
+    __slots__ = ("_done", "_hops", "_parts", "_since_s", "_traffic", "priority")
 
     def __init__(self, traffic: Traffic, pieces: Pieces, priority: int, done: Done) -> None:
         self._traffic = traffic
         self._done = done
-        self._hops: list[tuple[Lane, Transfer]] = []
+        self._hops: list[tuple[Lane, Transfer, float]] = []
         self._parts = (pieces.dram > 0) + (pieces.ssd > 0)
+        self._since_s = traffic.clock._now
         self.priority = priority
         tiers = traffic.tiers
         if pieces.dram:
@@ -70,9 +71,13 @@ class Load:
             self._hop(tiers.host.ssd_read, pieces.ssd, 1, up)
 
     def urge(self) -> None:
-        """Somebody waits for it from now on."""
+        """Somebody waits for it from now on; what was carried before was hidden."""
+        if self.priority == DEMAND:
+            return
         self.priority = DEMAND
-        for lane, transfer in self._hops:
+        self._since_s = self._traffic.clock._now
+        for lane, transfer, alone_s in self._hops:
+            self._traffic.measured.carried_s += alone_s * lane.carried_share(transfer)
             lane.urge(transfer, DEMAND)
 
     def _through(self) -> None:
@@ -83,6 +88,8 @@ class Load:
     def _hop(self, lane: Lane, count: int, descriptors: int, done: Done) -> None:
         traffic = self._traffic
         measured, clock = traffic.measured, traffic.clock
+        if self.priority == DEMAND:
+            self._since_s = clock._now
         nbytes, begun_s = count * traffic.piece_bytes, clock._now
         alone_s = lane.service_s(nbytes, descriptors)
 
@@ -92,12 +99,13 @@ class Load:
             measured.descriptors_s += descriptors * lane.latency_s
             measured.queued_s += count * waited_s + (count - 1) / 2 * alone_s
             if self.priority == DEMAND:
+                waited_s = min(waited_s, clock._now - self._since_s)
                 measured.demand_waited_s += waited_s
                 if traffic.duplex_binds and lane is traffic.tiers.h2d and traffic.tiers.d2h.active is not None:
                     measured.duplex_s += waited_s
             done()
 
-        self._hops.append((lane, lane.submit(nbytes, descriptors, self.priority, through)))
+        self._hops.append((lane, lane.submit(nbytes, descriptors, self.priority, through), alone_s))
 
 
 class Traffic:

@@ -14,7 +14,7 @@ from simkv.sim.active.traffic import Done, Load, Pieces
 class Flight:
     """A prefetch on its way: units that were predicted, brought in layer by layer."""
 
-    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "step")
+    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "service_s", "step")
 
     def __init__(self, ids: NDArray[Any], step: int, layers: int, on_end: Callable[[Flight], None]) -> None:
         self.ids = ids
@@ -23,6 +23,8 @@ class Flight:
         """The step that is to read them."""
         self.arrived = [False] * layers
         self.loads: dict[int, Load] = {}
+        self.service_s = 0.0
+        """Time to bring one of its pieces up on idle lanes."""
         self._left = layers
         self._on_end = on_end
         self._waiting: dict[int, list[Done]] = {}
