@@ -517,6 +517,19 @@ def test_reads_in_order_without_any_room_pass_through(incoming: str) -> None:
     assert units_in.used_units == 0
 
 
+def test_place_in_order_lets_the_incoming_go_and_reports_the_dirty() -> None:
+    units_in, _ = opened("lru", 2, incoming="candidate")
+    units_in.read_in_order(array([0, 1]), 0)
+    units_in.mark_dirty(array([0, 1]))
+    placed = units_in.place(array([2]), 1)
+    assert (placed.entered.tolist(), placed.evicted.tolist()) == ([], [2])
+    moved = units_in.read_in_order(array([2]), 2)
+    assert (moved.missed.tolist(), moved.evicted.tolist(), moved.evicted_dirty.tolist()) == ([2], [0], [0])
+    assert units_in.place(array([2]), 3, dirty=True).entered.size == 0
+    assert units_in.dirty(array([0, 1, 2])).tolist() == [False, True, True]
+    units_in.check_integrity()
+
+
 # --- misuse --------------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from simkv.errors import InputError, Problem
 from simkv.kvcache.residency.ranked import Key, lowest
-from simkv.kvcache.residency.units import ABSENT, RESIDENT, Ids, Units
+from simkv.kvcache.residency.units import ABSENT, NOBODY, RESIDENT, Ids, Units
 
 INCOMING = ("protected", "candidate")
 
@@ -26,6 +26,8 @@ class InOrder(NamedTuple):
     """Units that were loaded, in order."""
     evicted: Ids
     """Units that went, in order; those that evicted themselves among them."""
+    evicted_dirty: Ids = NOBODY
+    """Those of ``evicted`` that were not written down yet, ascending."""
 
 
 class Turns:

@@ -160,11 +160,15 @@ class ResidentSet:
         """Make ``ids`` resident at once, as far as there is room or room can be made without ``protect``.
 
         For what is computed here: a prefill's newest units, new KV. ``dirty`` marks it as not written down, also
-        where it was in already (a block that grows).
+        where it was in already (a block that grows). Where reads are taken in order they come in one at a time, as
+        recent as the last read; with ``incoming="candidate"`` some may be among the evicted.
         """
-        self.arrived(ids)
-        admitted = self.admit(ids, step, np.append(protect, ids))
-        self.arrived(admitted.entered)
+        if self._by_turns:
+            admitted = self._place_in_order(ids, step)
+        else:
+            self.arrived(ids)
+            admitted = self.admit(ids, step, np.append(protect, ids))
+            self.arrived(admitted.entered)
         if dirty:
             self.mark_dirty(ids)
         return admitted
@@ -249,6 +253,13 @@ class ResidentSet:
         self.used_units -= evicted.size
         return evicted, evicted_dirty
 
+    def _place_in_order(self, ids: AnyIds, step: int) -> Admitted:
+        self._enter_step(step, by_turns=True)
+        moved = self.prefetch_in_order(ids)
+        return Admitted(moved.missed[self.resident(moved.missed)], moved.evicted, moved.evicted_dirty)
+
     def _moved(self, moved: InOrder) -> InOrder:
         self.used_units += moved.missed.size - moved.evicted.size
-        return moved
+        evicted_dirty = np.unique(moved.evicted[self._units.dirty[moved.evicted]])
+        self._units.dirty[evicted_dirty] = False
+        return moved._replace(evicted_dirty=evicted_dirty)
