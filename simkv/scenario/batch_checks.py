@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simkv.scenario.batch_schema import BATCH_KEYS
+from simkv.scenario.batch_schema import BATCH_KEYS, BATCH_PRESETS
 from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
 
@@ -39,7 +39,7 @@ def batch_idle_paths(s: Scenario) -> tuple[Path, ...]:
 def batch_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
     """Yield everything about batch mode that doesn't go together."""
     engine = s.engine
-    if engine.placement is None:
+    if engine.preset not in BATCH_PRESETS:
         for key in BATCH_KEYS:
             if getattr(engine, key) is not None:
                 yield (
@@ -48,6 +48,7 @@ def batch_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
                     "write preset: flexgen or zero-inference",
                 )
         return
+    assert engine.placement is not None, "of the preset"
     if isinstance(s.hardware, InlineHardware) or isinstance(s.model, InlineModel):
         inline = "hardware" if isinstance(s.hardware, InlineHardware) else "model"
         yield (inline,), f"preset {engine.preset} moves weights and needs a real one", "name one of the catalogue"

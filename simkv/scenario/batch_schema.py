@@ -63,4 +63,6 @@ BATCH_KEYS = (
     "placement", "gpu_batch_size", "num_gpu_batches", "overlap", "schedule", "cpu_attention", "cpu_attention_rate",
     "constants", "memory_slack",
 )  # fmt: skip
-"""All of them: an engine whose preset has none of them batches continuously."""
+"""All of them."""
+BATCH_PRESETS = ("flexgen", "zero-inference")
+"""Engines that serve static batches; all others batch continuously."""

@@ -22,6 +22,7 @@ from simkv.formulas.placement import (
 from simkv.formulas.placement.rates import FLEXGEN_T4
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
+from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.schema import Engine, Scenario
 from simkv.scenario.text import Path
 from simkv.sim.batchmode.config import BatchConfig
@@ -41,7 +42,7 @@ FITTED_RATES: tuple[tuple[str, float], ...] = (
 
 def in_batches(scenario: Scenario) -> bool:
     """Say whether the engine serves static batches."""
-    return scenario.engine.placement is not None
+    return scenario.engine.preset in BATCH_PRESETS
 
 
 def policy_of(engine: Engine) -> BatchPolicy:

@@ -10,7 +10,7 @@ from simkv.formulas.step import attention_bytes_per_s, compute_flops_per_s
 from simkv.hardware import Gpu
 
 GIB = float(1 << 30)
-DEQUANTISE_PASSES = 13.0
+DEQUANTISE_PASSES = 14.0
 """Passes over device memory that unpacking int4 to 16 bits takes, in bytes of the 16-bit form: shifts, masks, casts,
 scale and offset are kernels of their own. Fitted on FlexGen's compressed runs on a T4 (docs/batch-mode.md)."""
 DISK_WEIGHTS = 0.95

@@ -1,0 +1,202 @@
+"""Batch mode from a scenario: presets, what contradicts, the shipped run through the command line, measured runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.batch_mode import measure, typical_error
+from simkv.cli import app
+from simkv.errors import InfeasibleError, InputError
+from simkv.formulas.placement.rates import FLEXGEN_T4
+from simkv.run import run_scenario
+from simkv.scenario import presets
+from simkv.scenario.build import system_config
+from simkv.scenario.explain import to_yaml
+from simkv.scenario.resolve import Resolved, resolve, resolve_text
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = ROOT / "scenarios" / "flexgen-opt-30b-t4.yaml"
+SMALL = """
+name: small
+model: opt-6.7b
+hardware: t4
+engine:
+  preset: flexgen
+  placement: {weights: [0, 100], kv: [0, 100]}
+  gpu_batch_size: 4
+workload: {kind: batch, size: 8, prompt_tokens: 64, output_tokens: 4}
+tiers: {dram: {capacity: 64GB}, ssd: {capacity: 100GB}}
+run: {warm_up: 0s}
+"""
+
+
+def small(*assignments: str) -> Resolved:
+    """Return the small scenario with something set."""
+    return resolve_text(SMALL, "s.yaml", assignments)
+
+
+def answer(*assignments: str) -> dict[str, Any]:
+    """Return the small scenario's summary."""
+    return run_scenario(small(*assignments), audit=True).summary
+
+
+# ---- the shipped run
+
+
+def test_shipped_run_gives_what_flexgen_measured_within_a_twentieth(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["run", str(SHIPPED), "--json", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["output_tokens_per_s"] == pytest.approx(7.32, rel=0.05)  # FlexGen's README
+    forms = found["closed_form"]
+    assert found["output_tokens_per_s"] == pytest.approx(forms["output_tokens_per_s"])
+    assert found["e2e_s"]["mean"] == pytest.approx(forms["e2e_s"])
+    assert forms["published_output_tokens_per_s"] == pytest.approx(forms["output_tokens_per_s"], rel=0.01)
+    assert found["concurrency"]["max"] == 144
+    assert found["hit_rate"]["miss"] == 1.0
+    assert found["bytes"]["ssd_read"] == 0
+    weights = 0.8 * 32 * 48 * (8 * 7168**2 + 4 * 7168 * 28672)
+    assert found["bytes"]["h2d"] == pytest.approx(weights, rel=0.1)  # and activations, queries' answers
+    assert found["kv_usage"]["dram"]["max"] > 0.6 and found["kv_usage"]["vram"]["max"] == 0
+
+
+def test_shipped_run_on_too_little_dram_ends_with_code_3_and_the_shortage() -> None:
+    result = CliRunner().invoke(app, ["run", str(SHIPPED), "--json", "--set", "tiers.dram.capacity=100GB"])
+    assert result.exit_code == 3
+    assert "144 sequences of 512 + 32 tokens need 147 GiB of DRAM" in result.output
+    assert "93.1 GiB" in result.output and "too much; raise tiers.dram.capacity" in result.output
+
+
+def test_weights_that_do_not_fit_are_told_before_anything_runs() -> None:
+    with pytest.raises(InfeasibleError, match=r"GPU has 19\.2 GiB a replica, and the weights .*: .* too much; place"):
+        resolve(str(SHIPPED), ["engine.placement.weights=[100, 0]"])
+    with pytest.raises(InfeasibleError, match=r"disk has 0 B a replica"):
+        resolve(str(SHIPPED), ["engine.placement.weights=[0, 0]", "tiers.ssd.capacity=0GiB"])
+
+
+# ---- keys
+
+
+def test_constants_are_a_choice_with_a_source() -> None:
+    by_hardware, fitted = small(), small("engine.constants=flexgen-t4")
+    assert fitted.scenario.link.h2d == FLEXGEN_T4.h2d
+    assert fitted.scenario.tiers.ssd.read == FLEXGEN_T4.ssd_read
+    assert "FlexGen's cost_model.py" in fitted.origin(("link", "h2d"))
+    assert by_hardware.origin(("link", "h2d")).startswith("catalogue")
+    assert by_hardware.origin(("engine", "cpu_attention_rate")).startswith("preset flexgen")
+    own = small("engine.constants=flexgen-t4", "link.h2d=1GB/s")
+    assert (own.scenario.link.h2d, own.origin(("link", "h2d"))) == (1e9, "--set")
+    rates = system_config(own).batch
+    assert rates is not None and rates.rates.h2d == 1e9 and rates.rates.mm_prefill == FLEXGEN_T4.mm_prefill
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [(), ("engine.constants=flexgen-t4",), ("engine.overlap=false",), ("engine.cpu_attention=true",),
+     ("engine.preset=zero-inference",), ("engine.preset=zero-inference", 'engine.version="0.6.6"')],
+)  # fmt: skip
+def test_resolved_scenario_loads_to_the_same(assignments: tuple[str, ...]) -> None:
+    found = small(*assignments)
+    again = resolve_text(to_yaml(found), "s.yaml")
+    assert again.scenario == found.scenario
+    one, other = system_config(again), system_config(found)
+    assert (one.batch, one.dram, one.ssd, one.link, one.engine) == (other.batch, other.dram, other.ssd, other.link,
+                                                                    other.engine)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("engine.placement.kv=[60, 60]", "engine.placement.kv: 60 % on GPU and 60 % on CPU are more than all; lower"),
+        ("engine.placement.kv=[101, 0]", "too large; the most is 100"),
+        ("engine.max_num_seqs=8", "does nothing with preset flexgen, which serves static batches; leave it out"),
+        ("offload.write=write_back", "offload: does nothing with preset flexgen"),
+        ("replicas.tensor_parallel=2", "batch mode serves each replica on one GPU"),
+        ("engine.cpu_attention_rate=5GB/s", "does nothing without cpu_attention"),
+        ("engine.schedule=at_once", "does nothing without overlap"),
+        ("engine.memory_slack=0", "it must be above zero"),
+        ("model=mixtral-8x7b", "streams whole equal layers, and this model has experts"),
+    ],
+)  # fmt: skip
+def test_wrong_key_is_told_with_its_mend(assignment: str, message: str) -> None:
+    more = ("engine.overlap=false",) if "schedule" in assignment else ()
+    with pytest.raises(InputError) as caught:
+        small(assignment, *more)
+    assert message in str(caught.value)
+
+
+def test_batch_keys_with_another_preset_are_told() -> None:
+    with pytest.raises(InputError) as caught:
+        whole = SMALL.replace("kv: [0, 100]}", "kv: [0, 100], activations: [100, 0]}")
+        resolve_text(whole.replace("preset: flexgen", "preset: vllm"), "s.yaml")
+    told = str(caught.value)
+    assert "engine.placement: does nothing with preset vllm; write preset: flexgen or zero-inference" in told
+    assert "engine.gpu_batch_size = 4: does nothing with preset vllm" in told
+
+
+def test_abstract_machines_have_no_weights_to_move() -> None:
+    with pytest.raises(InputError, match="preset flexgen moves weights and needs a real one"):
+        small("hardware={step_time: 20ms, kv_tokens: 1000}")
+
+
+def test_presets_tell_what_they_cannot_be_told() -> None:
+    assert {"flexgen", "zero-inference"} <= set(presets.NAMES)
+    zero = small("engine.preset=zero-inference", "engine.num_gpu_batches=2", "engine.placement.kv=[50, 50]")
+    notes = " ".join(text for _, text in zero.notes)
+    assert "engine.num_gpu_batches = 2: not realisable in ZeRO-Inference 0.10.2 (it can be 1)" in notes
+    assert "engine.placement.kv = [50.0, 50.0]: not realisable" in notes
+    older = small("engine.preset=zero-inference", 'engine.version="0.6.6"')
+    assert older.scenario.engine.cpu_attention is False
+    assert "engine.placement.kv" in " ".join(text for _, text in older.notes)  # it is set below the GPU here
+
+
+# ---- answers
+
+
+def test_answer_of_a_small_batch_adds_up() -> None:
+    found = answer()
+    assert found["requests"]["finished"] == 8
+    assert found["concurrency"]["max"] == 4  # two batches of four, one after the other
+    assert found["queue_s"]["max"] == pytest.approx(found["closed_form"]["e2e_s"], rel=3e-3)
+    assert found["e2e_s"]["max"] == pytest.approx(2 * found["closed_form"]["e2e_s"], rel=3e-3)
+    assert found["baselines"] == {}
+
+
+def test_answer_cpu_attention_moves_no_kv_to_the_gpu() -> None:
+    there, here = answer("engine.cpu_attention=true"), answer()
+    kv_of_token = here["closed_form"]["kv_token_bytes"]
+    contexts = 8 * sum(64 + token - 1 for token in range(1, 4))
+    queries = 8 * 3 * 32 * 2 * 4096
+    assert here["bytes"]["h2d"] - there["bytes"]["h2d"] == contexts * kv_of_token - queries
+    assert there["bytes"]["d2h"] - here["bytes"]["d2h"] == queries
+
+
+def test_answer_int4_weights_move_a_quarter_and_their_scales() -> None:
+    wide, narrow = answer(), answer("engine.weight_dtype=int4")
+    weights = 2 * 4 * 32 * (8 * 4096**2 + 4 * 4096 * 16384)
+    assert wide["bytes"]["h2d"] - narrow["bytes"]["h2d"] == pytest.approx(weights * (1 - 4.5 / 16))
+
+
+def test_answer_faster_link_is_never_slower() -> None:
+    makespans = [answer(f"link.h2d={rate}GB/s", "link.duplex=infGB/s")["makespan_s"] for rate in (2, 8, 32)]
+    assert makespans == sorted(makespans, reverse=True) and makespans[0] > 2 * makespans[-1]
+
+
+# ---- measured runs
+
+
+@pytest.mark.shared
+def test_measured_runs_are_met_as_the_documentation_says(shared: Path) -> None:
+    found = measure(shared / "published" / "measurements.yaml")
+    on_t4 = [one for one in found if one.run.machine.gpu == "t4" and one.run.engine == "FlexGen"]
+    cpu = [one for one in on_t4 if sum(one.run.percent[:2]) == 100 and sum(one.run.percent[2:4]) == 100]
+    assert len(found) == 33 and len(on_t4) == 18 and len(cpu) == 14
+    assert typical_error([(one.schedule, one.observed) for one in cpu]) < 0.10
+    offloaded = [one for one in cpu if one.run.percent[0] < 100 and one.run.overlap]
+    assert typical_error([(one.fitted or 0.0, one.observed) for one in offloaded]) < 0.07
+    assert typical_error([(one.schedule, one.observed) for one in on_t4]) < 0.15
