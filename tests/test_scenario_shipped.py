@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -87,5 +87,6 @@ def test_preset_values_and_knobs_are_paths_of_a_scenario(key: str) -> None:
         for dotted in preset.has:
             section: Any = Scenario
             for name in dotted.split("."):
-                section = section.model_fields[name].annotation
+                annotation = section.model_fields[name].annotation
+                section = next((arm for arm in get_args(annotation) if hasattr(arm, "model_fields")), annotation)
         assert preset.values["engine"]["version"] == version

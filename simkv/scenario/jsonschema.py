@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from simkv.scenario import offload_schema, schema, varying, workload_schema
+from simkv.scenario import batch_schema, offload_schema, schema, varying, workload_schema
 from simkv.scenario.base import Section
 
 _FILLED_IN = (
     schema.Engine, schema.Dram, schema.Tiers, schema.Link, offload_schema.Eviction, offload_schema.Prefetch,
-    offload_schema.Offload,
+    offload_schema.Offload, batch_schema.Placement,
 )  # fmt: skip
 """Sections whose keys all have values from a preset or the hardware."""
 _ABOUT = ("description", "default", "title")
@@ -48,5 +48,9 @@ def _or_null(value: dict[str, Any]) -> dict[str, Any]:
 
 def sections() -> list[type[Section]]:
     """Return every section class that a scenario can hold."""
-    found = [item for module in (schema, offload_schema, workload_schema, varying) for item in vars(module).values()]
+    found = [
+        item
+        for module in (schema, batch_schema, offload_schema, workload_schema, varying)
+        for item in vars(module).values()
+    ]
     return [c for c in found if isinstance(c, type) and issubclass(c, Section) and c is not Section]
