@@ -9,7 +9,7 @@ from simkv.formulas.overlap import feasible_beta, fill_bubble, speedup, speedup_
 from simkv.formulas.placement import Job, published, schedule_s
 from simkv.formulas.transfer import transfer_s
 from simkv.results.window import finished, makespan_s
-from simkv.sim.active.config import PrefetchConfig
+from simkv.sim.active.config import ActiveConfig, PrefetchConfig
 from simkv.sim.active.measured import Measured
 from simkv.sim.batchmode.config import BatchConfig
 from simkv.sim.config import SystemConfig
@@ -28,6 +28,8 @@ def first_order(config: SystemConfig, data: RunData) -> Mapping[str, float]:
     if config.batch is not None and len(served):
         return {"kv_token_bytes": token_bytes} | _batch_order(config.batch, data)
     if not len(served):
+        return {"kv_token_bytes": token_bytes}
+    if config.active is not None and (config.active.sparse or config.active.prefill != "here"):
         return {"kv_token_bytes": token_bytes}
     prompt = float(data.requests["prompt_tokens"][served].mean())
     output = float(data.requests["output_tokens"][served].mean())
@@ -81,9 +83,20 @@ def concurrency_formula(config: SystemConfig, data: RunData) -> float | None:
         return float(config.batch.policy.sequences * config.replicas)
     tokens = data.requests["prompt_tokens"][served].mean() + data.requests["output_tokens"][served].mean()
     blocks = -(-float(tokens) // engine.block_tokens)
+    if config.active is not None:
+        return _resident_sequences(config, config.active, blocks)
     if engine.side is not None:
         blocks += engine.side.decoding(round(tokens))
     return float(min(engine.num_gpu_blocks // blocks, engine.max_num_seqs) * config.replicas)
+
+
+def _resident_sequences(config: SystemConfig, active: ActiveConfig, blocks: float) -> float:
+    """The article's C_max = floor(M / (p S)) of all replicas, at most the seats; all of them where p is 0."""
+    engine = config.engine
+    kept = active.residency * blocks if active.budget_blocks is None else 0.0
+    seats = engine.max_num_seqs
+    fitting = min(seats, int(engine.num_gpu_blocks / kept + 1e-9)) if kept else seats
+    return float(fitting * config.replicas)
 
 
 def _load_s(config: SystemConfig, below_tokens: float, ssd_tokens: float) -> float:

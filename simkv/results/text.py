@@ -50,6 +50,7 @@ def render(result: RunResult, out_dir: Path | None, width: int = MAX_WIDTH, asci
         _answer(summary, width),
         _warnings(summary, width),
         _latencies(summary),
+        _active(summary, width),
         _shares(summary, width),
         _throughput(summary, width),
         _resources(summary),
@@ -140,6 +141,41 @@ def _shares(summary: Summary, width: int) -> Iterator[str]:
     if total > 0:
         named = [f"{label} {share(parts[key] / total)}" for label, key in _PARTS if parts[key] / total >= 0.0005]
         yield from _labelled("Time goes to", " · ".join(named), width)
+
+
+def _active(summary: Summary, width: int) -> Iterator[str]:
+    """Yield what steps of active offload waited for; nothing without it."""
+    if summary["t_step_s"] is None:
+        return
+    closed = summary["closed_form"]
+    parts = [f"T_step {seconds(summary['t_step_s'])}", f"computing {seconds(summary['t_compute_s'])}"]
+    parts.append(f"needed transfers {seconds(summary['t_transfer_s'])}")
+    if "t_step_s" in closed:
+        parts.append(f"closed form {seconds(closed['t_step_s'])}")
+    yield from _labelled("Decode step", " · ".join(parts), width)
+    named = (("p_hit", summary["p_hit"]), ("β", summary["beta"]))
+    parts = [f"{name} {digits(value)}" for name, value in named if value is not None]
+    average, faster = summary["t_avg_s"], summary["speedup"]["measured"]
+    if average is not None:
+        parts.append(f"T_avg {seconds(average['service'] + average['queued'])} (closed form {_t_avg(average)})")
+    if faster is not None:
+        parts.append(f"{digits(faster)} times as fast as without prefetch (closed form {_s_beta(summary)})")
+    yield from _labelled("", " · ".join(parts), width)
+    ahead = summary["prefetch"]
+    if ahead is not None and ahead["coverage"] is not None:
+        text = f"accuracy {share(ahead['accuracy'])} · coverage {share(ahead['coverage'])}"
+        if ahead["timeliness"] is not None:
+            text += f" · in time {share(ahead['timeliness'])}"
+        yield from _labelled("Prefetch", f"{text} · wasted {data(ahead['wasted_bytes'])}", width)
+
+
+def _t_avg(average: Mapping[str, Any]) -> str:
+    return seconds(average["formula"]) if average["formula"] is not None else "none"
+
+
+def _s_beta(summary: Summary) -> str:
+    formula = summary["speedup"]["formula"]
+    return digits(formula) if formula is not None else "none"
 
 
 def _hit_bar(rates: Mapping[str, float]) -> str:

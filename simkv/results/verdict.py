@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from simkv.results.context import SummaryContext
 from simkv.results.paired import Difference
-from simkv.results.quantity import change, digits, seconds, share
+from simkv.results.quantity import change, count, digits, seconds, share
 
 MATTERS = 0.01
 """A change below one percent is no reason to buy anything."""
@@ -28,7 +28,8 @@ def verdict(
     if not judged:
         return _answer(None, "No request finished both with and without offload.")
     helps = _decide(judged)
-    text = f"{_opening(helps, judged)}: {_changes(judged)}.{_queue(figures)}{_hits(figures)}"
+    reuse = _hits(figures) if figures.get("t_step_s") is None else _throughput(figures)
+    text = f"{_opening(helps, judged)}: {_changes(judged)}.{_queue(figures)}{reuse}"
     return _answer(helps, text)
 
 
@@ -99,6 +100,19 @@ def _queue(figures: Mapping[str, object]) -> str:
             " The queue grows without bound either way." if plain_grows else " With it the queue grows without bound."
         )
     return " Without it the queue grows without bound." if plain_grows else ""
+
+
+def _throughput(figures: Mapping[str, object]) -> str:
+    """Say what active offload is for: how many run at once, and what they yield together."""
+    baselines, mine = figures.get("baselines"), figures.get("concurrency")
+    if not isinstance(baselines, dict) or not isinstance(mine, dict):
+        return ""
+    plain = baselines["no_offload"]
+    theirs, rate, other = plain["concurrency"], figures.get("output_tokens_per_s"), plain["output_tokens_per_s"]
+    if not isinstance(rate, float) or not other or mine["mean"] is None or theirs["mean"] is None:
+        return ""
+    text = f" {digits(mine['mean'])} sequences run at once instead of {digits(theirs['mean'])}"
+    return f"{text}, and {count(rate)} output tokens/s come out instead of {count(other)} ({change(rate / other - 1)})."
 
 
 def _hits(figures: Mapping[str, object]) -> str:

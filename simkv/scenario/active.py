@@ -8,6 +8,7 @@ from typing import Any
 from simkv.formulas.step import attention_bytes_per_s
 from simkv.kvcache.access import AccessSpec, Dense, Recall, Replay, TopK, Window
 from simkv.scenario.offload_schema import (
+    ACTIVE_PREFETCH,
     Offload,
     RecallAccess,
     ReplayAccess,
@@ -17,9 +18,6 @@ from simkv.scenario.offload_schema import (
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import InlineHardware
 from simkv.sim.active.config import ActiveConfig, PrefetchConfig
-
-ACTIVE_PREFETCH = ("layer", "next_step", "oracle", "fixed_overlap")
-"""Prefetch policies of active offload; the others are of prefix reuse."""
 
 
 def access_spec(offload: Offload) -> AccessSpec:

@@ -11,8 +11,9 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.pages import NULL_PAGES, PageLayout, state_pages
 from simkv.formulas.step import ConstantStep, step_cost
 from simkv.scenario import paging, placing
-from simkv.scenario.active import ACTIVE_PREFETCH, active_config
+from simkv.scenario.active import active_config
 from simkv.scenario.base import FileRef, plain
+from simkv.scenario.offload_schema import ACTIVE_PREFETCH
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import Engine, InlineHardware, InlineModel, Uplink
 from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, spec

@@ -13,6 +13,7 @@ from simkv import catalog
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
 from simkv.scenario import overrides, presets, text
+from simkv.scenario.active_checks import active_check
 from simkv.scenario.base import locate
 from simkv.scenario.checks import cross_check
 from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits, unsplit
@@ -128,7 +129,8 @@ class _Reader:
             self.problems.extend(problems_of(error, merged, Scenario, self._place))
             return None
         split = unsplit(scenario, model)
-        faults = [*split, *cross_check(scenario, layers.given), *limits(scenario, machine.instance)]
+        checked = (*cross_check(scenario, layers.given), *active_check(scenario, layers.given))
+        faults = [*split, *checked, *limits(scenario, machine.instance)]
         for fault in faults:
             if split and fault.path == ("link", "uplink", "gpus"):
                 continue  # of the same ranks

@@ -23,6 +23,10 @@ LayerGroups = Annotated[
 EvictionPolicy = Literal["lru", "lfu", "fifo", "slru", "arc", "s3fifo", "priority", "score"]
 
 
+ACTIVE_PREFETCH = ("layer", "next_step", "oracle", "fixed_overlap")
+"""Prefetch policies of active offload; the others are of prefix reuse."""
+
+
 class Eviction(Section):
     policy: EvictionPolicy
     lambda_: Annotated[float | None, Quantity("fraction")] = Field(

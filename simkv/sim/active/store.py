@@ -177,6 +177,9 @@ class ActiveStore:
         settled = seq.homes.settle(np.arange(seq.written), lowest=tier == "ssd")
         assert settled is not None, "more was promised below VRAM than there is"
         seq.resident = resident if tier == "vram" else 0
+        live.hit_vram = live.hit_dram = live.hit_ssd = 0
+        setattr(live, f"hit_{tier}", live.tokens)
+        live.ceiling = max(live.ceiling, live.tokens)
 
     def to_load(self, seq: Sequence) -> Pieces:
         """Return what must come up before ``seq`` can decode: its pinned share, where that isn't there."""
