@@ -17,6 +17,7 @@ Floor by floor; nothing imports upward:
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
 - ``results/`` metrics, warnings, verdict, the result folder; ``firstorder`` the closed
   forms beside it; ``run`` one scenario with its baselines
+- ``hitrate/`` what caches of any size hit of a trace, without time; ``plots/`` figures
 - ``calc/`` closed forms with figures put in, each with formula, inputs and answer
 - ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)
 

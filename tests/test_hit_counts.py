@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simkv.kvcache.eviction import POLICIES, EvictionPolicy, make_policy
 from simkv.kvcache.replay import Order, UnitBlock, belady, flatten, replay
 
-EXACT = ("lru", "fifo", "lfu", "belady")
+EXACT = ("lru", "fifo", "lfu", "slru", "arc", "s3fifo", "belady")
 ORDERS: tuple[Order, ...] = ("forward", "reverse")
 
 traces = st.lists(st.integers(0, 9), max_size=60)
@@ -25,7 +25,7 @@ def hits(name: str, references: Sequence[int], capacity: int) -> int:
     """Replay under a policy, or Belady, by name."""
     if name == "belady":
         return belady(references, capacity)
-    policy: EvictionPolicy[UnitBlock] = make_policy(name, 0.7)
+    policy: EvictionPolicy[UnitBlock] = make_policy(name, 0.7, capacity_blocks=capacity)
     return replay(references, capacity, policy)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from simkv.cli import calc, catalog, init, run, schema, trace
+from simkv.cli import calc, catalog, hitrate, init, run, schema, trace
 from simkv.cli.guard import Guarded
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command("run")(run.run)
 app.add_typer(calc.app, name="calc")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(trace.app, name="trace")
+app.command("hitrate")(hitrate.hitrate)
 app.command("schema")(schema.schema)
 app.command("init")(init.init)
 

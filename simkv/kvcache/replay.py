@@ -19,18 +19,16 @@ Order = Literal["forward", "reverse"]
 class UnitBlock:
     """One block of a replay, as an eviction policy sees it."""
 
-    __slots__ = ("counted", "depth", "inserted", "key", "last_use", "priority", "queue", "uses")
+    __slots__ = ("counted", "inserted", "key", "last_use", "queue", "uses")
     blocks = 1
+    depth = 0
+    priority = DEFAULT_PRIORITY
 
     def __init__(self, key: int, now: int) -> None:
         self.key = key
-        self.priority = DEFAULT_PRIORITY
-        self.queue = 0
-        self.counted = 0
         self.uses = 1
-        self.last_use = now
-        self.inserted = now
-        self.depth = 0
+        self.inserted = self.last_use = now
+        self.queue = self.counted = 0
 
 
 def flatten(rows: Iterable[Sequence[int]], order: Order = "forward") -> list[int]:

@@ -38,13 +38,14 @@ class Arc(Queued[E]):
 
     def _regret(self, key: Hashable) -> int:
         """Forget the ghost ``key`` and move the target towards its queue; return that queue, 0 for no ghost."""
-        ghosts = self._ghosts
-        once, often = ghosts[_ONCE].blocks, ghosts[_OFTEN].blocks
-        if ghosts[_ONCE].take(key):
-            self._target = min(self._target + max(often / once, 1), self.capacity_blocks)
+        _, once, often = self._ghosts
+        if key in once.members:
+            self._target = min(self._target + max(often.blocks / once.blocks, 1), self.capacity_blocks)
+            once.take(key)
             return _ONCE
-        if ghosts[_OFTEN].take(key):
-            self._target = max(self._target - max(once / often, 1), 0)
+        if key in often.members:
+            self._target = max(self._target - max(once.blocks / often.blocks, 1), 0)
+            often.take(key)
             return _OFTEN
         return 0
 
@@ -53,8 +54,13 @@ class Arc(Queued[E]):
         if e.queue:
             self._put(e, _OFTEN if e.uses > e.counted else e.queue)
             return
+        key = e.key
+        if key in self._expected:
+            del self._expected[key]
+            regretted = True
+        else:
+            regretted = self._regret(key) > 0
         self._latest = 0
-        regretted = self._expected.pop(e.key, 0) or self._regret(e.key)
         self._put(e, _OFTEN if regretted or e.uses > 1 else _ONCE)
 
     def victim(self) -> E | None:

@@ -9,27 +9,25 @@ from collections.abc import Hashable
 class Ghosts:
     """Keys in order of eviction, each with how many blocks went under it."""
 
-    __slots__ = ("_members", "blocks")
+    __slots__ = ("blocks", "members")
 
     def __init__(self) -> None:
-        self._members: OrderedDict[Hashable, int] = OrderedDict()
+        self.members: OrderedDict[Hashable, int] = OrderedDict()
+        """Key → blocks, the oldest first."""
         self.blocks = 0
 
     def add(self, key: Hashable, blocks: int) -> None:
         """Remember ``key`` as the newest."""
-        self.take(key)
-        self._members[key] = blocks
-        self.blocks += blocks
+        self.blocks += blocks - self.members.pop(key, 0)
+        self.members[key] = blocks
 
     def take(self, key: Hashable) -> bool:
         """Return whether ``key`` is remembered, and forget it."""
-        blocks = self._members.pop(key, 0)
-        self.blocks -= blocks
-        return blocks > 0
+        if key not in self.members:
+            return False
+        self.blocks -= self.members.pop(key)
+        return True
 
     def drop_oldest(self) -> None:
         """Forget the oldest."""
-        self.blocks -= self._members.popitem(last=False)[1]
-
-    def __len__(self) -> int:
-        return len(self._members)
+        self.blocks -= self.members.popitem(last=False)[1]

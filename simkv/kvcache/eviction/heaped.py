@@ -16,12 +16,13 @@ class Heaped(Forgetful[E]):
     Parents may rank below their children, so only leaves may be offered.
     """
 
-    __slots__ = ("_heap", "_live", "_serial")
+    __slots__ = ("_heap", "_item", "_live", "_serial")
     needs_leaves = True
 
     def __init__(self) -> None:
-        self._heap: list[tuple[tuple[int, int], int, E]] = []
-        self._live: dict[E, int] = {}  # the serial number of the candidate's valid heap item
+        self._heap: list[tuple[int, int, int, E]] = []
+        self._item: dict[E, tuple[int, int, int, E]] = {}  # the one in the heap that an entry goes by
+        self._live: dict[E, None] = {}
         self._serial = 0
 
     def rank(self, e: E) -> tuple[int, int]:
@@ -30,23 +31,36 @@ class Heaped(Forgetful[E]):
 
     def add(self, e: E) -> None:
         """Make ``e`` a candidate, in the place that its rank gives it."""
+        self._live[e] = None
+        first, second = self.rank(e)
+        item = self._item.get(e)
+        if item is not None and item[0] == first and item[1] == second:
+            return
         self._serial += 1
-        self._live[e] = self._serial
-        heappush(self._heap, (self.rank(e), self._serial, e))
+        item = self._item[e] = (first, second, self._serial, e)
+        heappush(self._heap, item)
         if len(self._heap) > 2 * len(self._live) + _SLACK:
-            self._heap = [item for item in self._heap if self._live.get(item[2]) == item[1]]
+            self._item = {e: self._item[e] for e in self._live}
+            self._heap = list(self._item.values())
             heapify(self._heap)
 
     def discard(self, e: E) -> None:
-        """Forget candidate ``e``; its heap item stays behind, stale."""
+        """Forget candidate ``e``; its heap item stays behind, and serves again if it comes back to the same place."""
         del self._live[e]
 
     def victim(self) -> E | None:
         """Return the candidate of the lowest rank."""
-        heap = self._heap
-        while heap and self._live.get(heap[0][2]) != heap[0][1]:
+        heap, live, items = self._heap, self._live, self._item
+        while heap:
+            top = heap[0]
+            e = top[3]
+            current = items.get(e) is top
+            if current and e in live:
+                return e
             heappop(heap)
-        return heap[0][2] if heap else None
+            if current:
+                del items[e]
+        return None
 
     def __len__(self) -> int:
         return len(self._live)

@@ -28,14 +28,14 @@ class S3Fifo(Generic[E]):
     far the hands would move; they move when it has gone.
     """
 
-    __slots__ = ("_blocks", "_chosen", "_expected", "_full", "_ghosts", "_grows", "_held", "_main", "_small",
-                 "capacity_blocks")  # fmt: skip
+    __slots__ = ("_blocks", "_chosen", "_expected", "_full", "_ghosts", "_grows", "_held", "_main", "_most_ghosts",
+                 "_most_main", "_most_small", "_passes", "_small")  # fmt: skip
     needs_leaves = False
     any_order = True
     remembers = True
 
     def __init__(self, capacity_blocks: int | None = None) -> None:
-        self.capacity_blocks = capacity_blocks or 0
+        self.resize(capacity_blocks or 0)
         self._grows = capacity_blocks is None
         self._small: OrderedDict[E, None] = OrderedDict()
         self._main: OrderedDict[E, None] = OrderedDict()
@@ -46,6 +46,14 @@ class S3Fifo(Generic[E]):
         """Ghosts that are coming."""
         self._full = False
         self._chosen: E | None = None
+        self._passes = False
+        """Whether the hands pass somebody on their way to the chosen one."""
+
+    def resize(self, capacity_blocks: int) -> None:
+        """Go by another capacity from now on; entries keep their places."""
+        self._most_small = int(capacity_blocks * SMALL_SHARE)
+        self._most_main = capacity_blocks - self._most_small
+        self._most_ghosts = int(capacity_blocks * GHOST_SHARE)
 
     def coming(self, key: Hashable) -> None:
         """Look for the ghost ``key`` before an eviction can make it fade."""
@@ -59,13 +67,16 @@ class S3Fifo(Generic[E]):
             del self._held[e]
             return
         key = e.key
-        ghost = key in self._expected or self._ghosts.take(key)
-        self._expected.pop(key, None)
-        small_is_full = self._blocks[_SMALL] >= int(self.capacity_blocks * SMALL_SHARE)
-        self._append(e, _MAIN if ghost or (small_is_full and not self._full) else _SMALL)
+        ghost = key in self._expected
+        if ghost:
+            del self._expected[key]
+        else:
+            ghost = self._ghosts.take(key)
+        early = not self._full and self._blocks[_SMALL] >= self._most_small
+        self._append(e, _MAIN if ghost or early else _SMALL)
         e.counted = 1
-        if self._grows:
-            self.capacity_blocks = max(self.capacity_blocks, sum(self._blocks))
+        if self._grows and sum(self._blocks) > self._most_small + self._most_main:
+            self.resize(sum(self._blocks))
 
     def _append(self, e: E, queue: int) -> None:
         (self._small if queue == _SMALL else self._main)[e] = None
@@ -83,7 +94,7 @@ class S3Fifo(Generic[E]):
     def victim(self) -> E | None:
         """Return the first of the small queue that hasn't earned more, else whom the clock of the main one stops at."""
         held, promoted, spare = self._held, None, None
-        over = self._main_is_over()
+        over = self._blocks[_MAIN] > self._most_main
         for e in self._small:
             if e in held:
                 continue
@@ -91,15 +102,11 @@ class S3Fifo(Generic[E]):
             if over:
                 break
             if e.uses - e.counted < EARNED_USES:
-                self._chosen = e
+                self._chosen, self._passes = e, promoted is not None
                 return e
             promoted = promoted or e
-        self._chosen = self._of_main(promoted) or spare
+        self._chosen, self._passes = self._of_main(promoted) or spare, True
         return self._chosen
-
-    def _main_is_over(self) -> bool:
-        capacity = self.capacity_blocks
-        return self._blocks[_MAIN] > capacity - int(capacity * SMALL_SHARE)
 
     def _of_main(self, promoted: E | None) -> E | None:
         """Return the first with the fewest bits; ``promoted`` comes after all of them, without bits."""
@@ -117,8 +124,8 @@ class S3Fifo(Generic[E]):
         if not e.queue:
             return
         del self._held[e]
-        if e is self._chosen:
-            if not self._main_is_over():
+        if e is self._chosen and self._passes:
+            if self._blocks[_MAIN] <= self._most_main:
                 self._promote(e)
             if e.queue == _MAIN:
                 self._turn(e)
@@ -160,8 +167,8 @@ class S3Fifo(Generic[E]):
 
     def _remember(self, key: Hashable, blocks: int) -> None:
         """Make ``key`` the newest ghost, if there is room for ghosts."""
-        ghosts, most = self._ghosts, int(self.capacity_blocks * GHOST_SHARE)
-        while len(ghosts) and ghosts.blocks + blocks > most:
+        ghosts, most = self._ghosts, self._most_ghosts
+        while ghosts.blocks and ghosts.blocks + blocks > most:
             ghosts.drop_oldest()
         if blocks <= most:
             ghosts.add(key, blocks)

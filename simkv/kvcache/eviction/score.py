@@ -48,23 +48,31 @@ class Score(Counted[E]):
         """Return the candidate with the lowest score.
 
         Classes are met by rising ``freq``; one whose least recent member is more recent than that
-        of a class before it can't win, and none can once ``freq`` alone outweighs the best score.
+        of a class before it can't win, none can once ``freq`` alone outweighs the best score, and
+        one needn't be ranked that is too few slots before a ranked one to get below that.
         """
         ranks, members = self._ranks, self._classes.members
-        slot_of = ranks.slot_of
+        slot_of, share = ranks.slot_of, self._recency_weight
         best: E | None = None
-        best_score = best_slot = lower = 0  # lower: candidates in the classes before this one
+        best_score = oldest_slot = ranked_slot = rank = lower = 0  # lower: candidates in the classes before this one
         for uses in self._classes.counts:
             least = self._freq_weight * lower
             if best is not None and (least > best_score or not best_score):
                 break
             oldest = next(iter(members[uses]))
             slot = slot_of[oldest]
-            if best is None or slot < best_slot:
-                score = self._recency_weight * ranks.rank(slot) + least
-                if best is None or score <= best_score:
-                    best, best_score = oldest, score
-                best_slot = slot
+            if best is None:
+                rank = ranks.rank(slot)
+                best, best_score = oldest, share * rank
+                oldest_slot = ranked_slot = slot
+            elif slot < oldest_slot:
+                oldest_slot = slot
+                if share * (rank - (ranked_slot - slot)) + least <= best_score:
+                    rank = ranks.rank(slot)
+                    ranked_slot = slot
+                    score = share * rank + least
+                    if score <= best_score:
+                        best, best_score = oldest, score
             lower += len(members[uses])
         return best
 
