@@ -47,7 +47,7 @@ def test_base_is_valid() -> None:
         ),
         (
             "engine: {load: helt}",
-            's.yaml:12: engine.load = "helt": not one of the choices; valid: hold, overlap',
+            's.yaml:12: engine.load = "helt": not one of the choices; valid: hold, overlap, block',
         ),
         (
             "engine: {prefix_caching: yes}",
@@ -195,7 +195,7 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
         ("tiers.dram.capacity=200", '--set: tiers.dram.capacity = 200: has no unit; write "200GiB" or "200GB"'),
         (
             "tiers.dram.capcity=2GiB",
-            '--set: tiers.dram.capcity: unknown key; did you mean "capacity"? valid: capacity, bandwidth, shared',
+            '--set: tiers.dram.capcity: unknown key; did you mean "capacity"? valid: capacity, ratio, per_gpu, bandwidth, shared',
         ),
         (
             "tiers.drm.capacity=2GiB",

@@ -47,10 +47,11 @@ def storage(as_json: JsonOption = False) -> None:
 
 @app.command()
 def engines(as_json: JsonOption = False) -> None:
-    """List the engine presets."""
-    from simkv.cli.listing import engine_rows
+    """List the engine presets: what each does with KV below VRAM, and (in JSON) what it lets one choose."""
+    from simkv.cli.engines import engine_rows, short_rows
 
-    _print(engine_rows(), as_json)
+    rows = engine_rows()
+    _print(rows if as_json else short_rows(rows), as_json)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import Any
 
 from simkv import catalog, units
 from simkv.catalog.storage import KINDS
+from simkv.cli.engines import engine_facts
 from simkv.cli.facts import FINDERS
 from simkv.cli.machines import DECIMAL, Rows, terabytes
 from simkv.errors import InputError, Problem
@@ -22,16 +23,6 @@ _LISTS = ("models", "hardware", "instances", "storage", "engines")
 def model_rows() -> Rows:
     """Return one row a model."""
     return [_model_row(catalog.load_model(name)) for name in catalog.list_models()]
-
-
-def engine_rows() -> Rows:
-    """Return one row a preset and version."""
-    found = []
-    for key in presets.NAMES:
-        for version in presets.load(key).versions:
-            preset = presets.load(key, version)
-            found.append({"name": key, "engine": preset.name, "version": version})
-    return found
 
 
 def scenario_rows() -> Rows:
@@ -57,7 +48,7 @@ def describe(name: str) -> Rows:
             if any(problem.file for problem in error.problems):
                 raise
     if name in presets.NAMES:
-        return _engine_facts(presets.load(name))
+        return engine_facts(presets.load(name))
     for row in scenario_rows():
         if row["name"] == name:
             mend = f"read {row['file']}, or see all of it: simkv run {row['file']} --explain"
@@ -83,21 +74,6 @@ def _model_row(model: ModelShape) -> dict[str, Any]:
         "max_tokens": model.max_position_embeddings,
         "dtype": model.checkpoint_dtype,
     }
-
-
-def _engine_facts(preset: presets.Preset) -> Rows:
-    choices = {**preset.has, "engine.version": preset.versions}
-    rows = []
-    for path, value in _paths(preset.values, ()):
-        allowed = choices.get(path)
-        rows.append({"path": path, "default": value, "can_be": list(allowed) if allowed is not None else "anything"})
-    return rows
-
-
-def _paths(values: Any, path: tuple[str, ...]) -> list[tuple[str, Any]]:
-    if not isinstance(values, dict):
-        return [(".".join(path), values)]
-    return [leaf for key, below in values.items() for leaf in _paths(below, (*path, key))]
 
 
 def _question(path: Path) -> str:

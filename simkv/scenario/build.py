@@ -188,7 +188,7 @@ def offload_config(resolved: Resolved) -> OffloadConfig:
         write_back_blocks=offload.write_back_blocks,
     )
     ahead = offload.prefetch
-    given = {
+    given: dict[str, Any] = {
         "prefetch_stop": ahead.stop,
         "timeout_base_s": ahead.timeout_base,
         "timeout_per_ki_token_s": ahead.timeout_per_ki_token,

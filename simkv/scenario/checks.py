@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from simkv.scenario.batch_checks import batch_faults, batch_idle_paths
+from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.class_checks import class_faults
+from simkv.scenario.lower_checks import lower_faults
 from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
@@ -25,7 +28,7 @@ class Fault(NamedTuple):
 
 def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything that doesn't go together."""
-    for check in (_bounds, _trace, _turns, _classes, _slo, _pool, _policies, _replicas, _abstract):
+    for check in (_bounds, _trace, _turns, _classes, _slo, _pool, _policies, _lower, _replicas, _abstract, _batch):
         yield from check(scenario, given)
     yield from (Fault(*found) for found in class_faults(scenario, given))
 
@@ -143,6 +146,11 @@ def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("offload", "write"), f"{offload.write} keeps copies, and the tiers are exclusive", mend)
 
 
+def _lower(s: Scenario, given: Given) -> Iterator[Fault]:
+    for path, what, mend in lower_faults(s, given):
+        yield Fault(path, what, mend)
+
+
 def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
     if s.replicas.hosts > s.replicas.count:
         mend = f"the most is replicas.count, {s.replicas.count}"
@@ -163,15 +171,22 @@ _REAL_ONLY: tuple[Path, ...] = (
 
 def idle_paths(s: Scenario) -> tuple[Path, ...]:
     """Return the keys that mean nothing in this scenario: on inline hardware, what describes real hardware."""
+    if s.engine.preset in BATCH_PRESETS:
+        return batch_idle_paths(s)
     if not isinstance(s.hardware, InlineHardware):
         return ()
     return (*_REAL_ONLY, ("engine", "kv_dtype")) if isinstance(s.model, InlineModel) else _REAL_ONLY
+
+
+def _batch(s: Scenario, given: Given) -> Iterator[Fault]:
+    for path, what, mend in batch_faults(s, given):
+        yield Fault(path, what, mend)
 
 
 def _abstract(s: Scenario, given: Given) -> Iterator[Fault]:
     if isinstance(s.model, InlineModel) and not isinstance(s.hardware, InlineHardware):
         mend = "give hardware inline too, like {step_time: 20ms, kv_tokens: 100000}, or a catalogue model"
         yield Fault(("model",), "a model without weights can't run on real hardware", mend)
-    for path in idle_paths(s):
+    for path in idle_paths(s) if s.engine.preset not in BATCH_PRESETS else ():
         if given(path):
             yield Fault(path, "does nothing on inline hardware", "leave it out")

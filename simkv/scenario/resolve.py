@@ -23,9 +23,10 @@ from simkv.scenario import load as loading
 from simkv.scenario import paging, placing
 from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
+from simkv.scenario.lower_checks import idle_ahead, idle_writing, is_moot
 from simkv.scenario.machine import idle_gpus, limits
 from simkv.scenario.quantity import Quantity, quantity_of
-from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
+from simkv.scenario.schema import Dram, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
 from simkv.scenario.workload_schema import ClientsWorkload
 
@@ -129,11 +130,21 @@ class _Filler:
             self._fill("offload.eviction.lambda_", DEFAULT_LAMBDA, loading.DEFAULT)
         if offload.prefetch.policy == "queue" and offload.prefetch.window is None:
             self._fill("offload.prefetch.window", DEFAULT_WINDOW, loading.DEFAULT)
+        self._idle_policies()
         if self.scenario.link.descriptors_per_block == "auto":
             # Connectors keep the layers of a block side by side, one piece; MLA kernels can't read
             # that, so there each layer is a piece of its own (vllm PRs 27743 and 37090).
             layers = self._model.layers if self._model is not None and self._model.mla else 1
             self._fill("link.descriptors_per_block", layers, "computed from the model's KV layout")
+
+    def _idle_policies(self) -> None:
+        """Take out what a preset says of policies that the scenario doesn't have."""
+        offload = self.scenario.offload
+        for key in idle_ahead(offload.prefetch):
+            if getattr(offload.prefetch, key) is not None:
+                self._fill(f"offload.prefetch.{key}", None, "")
+        for key in idle_writing(self.scenario):
+            self._fill(f"offload.{key}", type(offload).model_fields[key].default, loading.DEFAULT)
 
     def pool(self) -> None:
         """Fill in dtypes, the longest sequence and the number of KV blocks."""
@@ -209,13 +220,7 @@ class _Filler:
         if dram.ratio is None and dram.per_gpu is None:
             return
         if not given(("tiers", "dram", "capacity")):
-            here = -(-self.scenario.replicas.count // self.scenario.replicas.hosts)
-            if dram.per_gpu is not None and (dram.ratio is None or not given(("tiers", "dram", "ratio"))):
-                gpus = here * self.scenario.replicas.tensor_parallel
-                capacity, measure, key = dram.per_gpu * gpus, f"{gpus} GPUs", "per_gpu"
-            else:
-                assert dram.ratio is not None
-                capacity, measure, key = dram.ratio * self._pool_bytes() * here, f"{dram.ratio:g} x the VRAM pool", "ratio"
+            key, capacity, measure = self._dram_by(dram)
             origin = f"computed: {measure} ({self._layers.origin(('tiers', 'dram', key))})"
             self._fill("tiers.dram.capacity", capacity, origin)
             for fault in limits(self.scenario, self._instance):
@@ -224,6 +229,17 @@ class _Filler:
         for key in ("ratio", "per_gpu"):
             if getattr(dram, key) is not None:
                 self._fill(f"tiers.dram.{key}", None, "")
+
+    def _dram_by(self, dram: Dram) -> tuple[str, float, str]:
+        """Return by which measure a host's DRAM goes, what it comes to, and the measure in words."""
+        replicas = self.scenario.replicas
+        here = -(-replicas.count // replicas.hosts)
+        by_ratio = dram.ratio is not None and self._layers.given(("tiers", "dram", "ratio"))
+        if dram.per_gpu is not None and not by_ratio:
+            gpus = here * replicas.tensor_parallel
+            return "per_gpu", dram.per_gpu * gpus, f"{gpus} x {units.short(dram.per_gpu, 'size')}"
+        assert dram.ratio is not None
+        return "ratio", dram.ratio * self._pool_bytes() * here, f"{dram.ratio:g} x the VRAM pool"
 
     def _pool_bytes(self) -> int:
         """Return the size of one replica's KV pool in VRAM, all ranks."""
@@ -312,7 +328,7 @@ def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str
     preset = layers.preset
     for dotted, allowed in preset.has.items():
         value, quantity = _at(scenario, dotted)
-        if value not in allowed:
+        if value not in allowed and not is_moot(scenario, dotted, allowed):
             choices = ", ".join(_shown(a, quantity) for a in allowed)
             given = f"{dotted} = {_shown(value, quantity)}"
             has = "it has no such tier" if list(map(repr, allowed)) == ["0"] else f"it can be {choices}"

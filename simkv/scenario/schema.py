@@ -7,12 +7,13 @@ against each other. Keys without a default here get one from the engine preset, 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from simkv.formulas.memory import logged_kv_tokens
 from simkv.scenario import batch_schema as batch
+from simkv.scenario import presets
 from simkv.scenario.base import Named, Section
 from simkv.scenario.offload_schema import Offload
 from simkv.scenario.quantity import (
@@ -36,6 +37,10 @@ Text = Annotated[str, StringConstraints(max_length=2000)]
 CatalogueName = Annotated[
     str, StringConstraints(min_length=1, max_length=1000), Field(description="Name in the catalogue")
 ]
+if TYPE_CHECKING:
+    PresetName = str
+else:
+    PresetName = Literal[presets.NAMES]
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4"]
 WeightDtype = Literal["auto", "fp32", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
@@ -78,7 +83,7 @@ class Replicas(Section):
 
 
 class Engine(Section):
-    preset: Literal["vllm", "flexgen", "zero-inference"] = "vllm"
+    preset: PresetName = "vllm"
     version: Annotated[Text, Field(description="Engine version whose defaults apply; absent: the newest known")]
     max_num_seqs: SmallCount
     max_num_batched_tokens: TokensAboveZero

@@ -12,7 +12,8 @@ import yaml
 
 from simkv.errors import InputError, Problem
 
-NAMES = ("vllm",)
+NAMES = tuple(sorted(one.name.removesuffix(".yaml") for one in files(__name__).iterdir() if one.name.endswith(".yaml")))
+"""Every preset: the files of this folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Preset:
     """Sections as in a scenario file."""
     has: Mapping[str, tuple[Any, ...]]
     """By path: the values (SI) that the engine can be told; paths that aren't here are free."""
+    source: str = ""
+    """Where the values were read."""
 
 
 def load(key: str, version: str | None = None) -> Preset:
@@ -38,6 +41,7 @@ def load(key: str, version: str | None = None) -> Preset:
     if key not in NAMES:
         raise InputError(Problem("unknown preset", f"one of {', '.join(NAMES)}", path="engine.preset", value=key))
     data = _data(key)
+    base = _data(data["like"]) if "like" in data else {"values": {}, "has": {}}
     versions = tuple(data["versions"])
     chosen = version or data["newest"]
     if chosen not in versions:
@@ -46,10 +50,15 @@ def load(key: str, version: str | None = None) -> Preset:
         raise InputError(
             Problem(f"no defaults of that version of {data['name']}", mend, path="engine.version", value=f'"{chosen}"')
         )
-    values = merge(merge(data["values"], data["versions"][chosen]), {"engine": {"version": chosen}})
-    return Preset(
-        key, data["name"], chosen, versions, values, {path: tuple(allowed) for path, allowed in data["has"].items()}
-    )
+    own = dict(data["versions"][chosen])
+    knobs = {**base["has"], **data["has"], **own.pop("has", {})}  # a version's own, null where it is free there
+    values = merge(merge(merge(base["values"], data["values"]), own), {"engine": {"version": chosen}})
+    has = {path: tuple(_frozen(one) for one in allowed) for path, allowed in knobs.items() if allowed is not None}
+    return Preset(key, data["name"], chosen, versions, values, has, data.get("source", ""))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:

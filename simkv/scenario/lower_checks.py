@@ -1,0 +1,90 @@
+"""What contradicts, or would do nothing, in what a scenario says of the lower tiers and of reading ahead from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from simkv.scenario.offload_schema import Prefetch
+from simkv.scenario.schema import Scenario
+from simkv.scenario.text import Path
+
+Found = tuple[Path, str, str]
+"""The key to change, what is wrong with it, and the mend."""
+
+_AHEAD_OF = {
+    "stop": ("queue", "arrival"),
+    "min_tokens": ("arrival",),
+    "in_flight": ("arrival",),
+    "batch": ("arrival",),
+}
+"""Parameters of reading ahead, and the policies that have them."""
+_OF_TIMEOUT = ("timeout_base", "timeout_per_ki_token", "timeout_most")
+
+
+def lower_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+    """Yield what doesn't go together; ``given``: whether the scenario or the command line gives a path."""
+    yield from _units(s)
+    yield from _full(s, given)
+    yield from _sizes(given)
+    for key in idle_ahead(s.offload.prefetch):
+        if given(("offload", "prefetch", key)):
+            yield _idle(s.offload.prefetch, key)
+
+
+def _units(s: Scenario) -> Iterator[Found]:
+    unit, block = s.offload.unit_tokens, s.engine.block_tokens
+    path = ("offload", "unit_tokens")
+    if unit is None or unit == block:
+        return
+    if unit % block:
+        above = -(-unit // block) * block
+        mend = f"write {above - block} or {above}" if unit > block else f"write {block}, or leave it out"
+        yield path, f"no multiple of engine.block_tokens, {block}", mend
+    elif s.offload.write == "write_back" or s.tiers.relation == "exclusive":
+        mend = "leave it out, or write a write_through policy and tiers.relation: copy"
+        yield path, "more than a block, and blocks move down one by one when they are evicted", mend
+
+
+def _full(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+    offload = s.offload
+    for key in idle_writing(s):
+        if given(("offload", key)):
+            mends = {"when_full": "write refuse or part", "write_back_blocks": "write offload.write: write_back"}
+            mend = f"{mends[key]}, or leave it out"
+            yield ("offload", key), f"does nothing with offload.write {offload.write}", mend
+
+
+def idle_writing(s: Scenario) -> list[str]:
+    """Return the keys of ``offload`` that mean nothing with its write policy: what was evicted isn't offered again."""
+    offload = s.offload
+    idle = ["when_full"] if offload.write == "write_back" and offload.when_full in ("retry", "drop") else []
+    return [*idle, "write_back_blocks"] if offload.write != "write_back" and offload.write_back_blocks else idle
+
+
+def is_moot(s: Scenario, path: str, allowed: Collection[object]) -> bool:
+    """Say whether what an engine allows at ``path`` means nothing with the scenario's write policy."""
+    write_back = s.offload.write == "write_back"
+    if path == "offload.write_back_blocks":
+        return not write_back
+    return path == "offload.when_full" and write_back and set(allowed) <= {"retry", "drop"}
+
+
+def _sizes(given: Callable[[Path], bool]) -> Iterator[Found]:
+    first, *others = [key for key in ("capacity", "ratio", "per_gpu") if given(("tiers", "dram", key))] or [""]
+    for key in others:
+        yield ("tiers", "dram", key), f"tiers.dram.{first} says how large it is", "give one of the two"
+
+
+def idle_ahead(ahead: Prefetch) -> list[str]:
+    """Return the parameters of reading ahead that mean nothing with its policy and stop."""
+    idle = [key for key, policies in _AHEAD_OF.items() if ahead.policy not in policies]
+    stops = ahead.stop == "timeout" and "stop" not in idle
+    return idle if stops else [*idle, *_OF_TIMEOUT]
+
+
+def _idle(ahead: Prefetch, key: str) -> Found:
+    needed = f"policy: {' or '.join(_AHEAD_OF.get(key, ('queue', 'arrival')))}"
+    if key in _OF_TIMEOUT:
+        needed += " with stop: timeout"
+    what = f"does nothing with policy {ahead.policy}" + (f" and stop {ahead.stop}" if ahead.stop else "")
+    return ("offload", "prefetch", key), what, f"write {needed}, or leave {key} out"
