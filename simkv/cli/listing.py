@@ -94,7 +94,7 @@ def cell(key: str, value: Any) -> str:
     if isinstance(value, dict):
         return " | ".join(f"{name} {cell('', item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
-        return " | ".join(str([*item]) if isinstance(item, tuple) else cell("", item) for item in value)
+        return " | ".join(str([*item]) if isinstance(item, list | tuple) else cell("", item) for item in value)
     shower = next((show for end, show in _SHOWN.items() if key.endswith(end)), None)
     return shower(value) if shower is not None else f"{value:g}" if isinstance(value, float) else str(value)
 
