@@ -117,6 +117,11 @@ def test_stride_units_of_several_groups_move_by_whole_blocks() -> None:
     assert sorted(guess("stride", reads[:2], groups=4)) == reads[2]
 
 
+def test_stride_change_of_group_is_no_shift() -> None:
+    reads = [[block * 2 for block in range(10, 16)], [block * 2 + 1 for block in range(11, 17)]]
+    assert guess("stride", reads, groups=2) == reads[1]
+
+
 def test_stride_walk_of_the_articles_program_is_guessed_but_for_its_far_block() -> None:
     """Of its reads {t, t−1}, and t−6 every fourth step, modulo 12, the next is guessed at every turn but the wrap."""
     reads = [

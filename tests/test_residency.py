@@ -273,6 +273,28 @@ def test_lfu_counts_a_prefetch_as_no_use_and_its_read_as_one() -> None:
     assert load(units_in, [4], 4) == [3]  # one use, as unit 2 has, and longer ago
 
 
+def test_lfu_forgets_reads_that_brought_nothing_in() -> None:
+    """A unit read in passing, without room, and prefetched later has no use yet."""
+    units_in, _ = opened("lfu", 3)
+    load(units_in, [0, 1], 0)
+    load(units_in, [0, 1, 2, 5], 1)
+    assert not units_in.resident(array([5])).any()
+    units_in.capacity_units = 4
+    units_in.arrived(units_in.admit(array([5]), 2, array([0, 1])).entered)
+    assert load(units_in, [6], 3) == [5]
+
+
+def test_lfu_forgets_what_went_even_if_it_is_back_in_the_same_step() -> None:
+    units_in, _ = opened("lfu", 1)
+    load(units_in, [0], 0)
+    load(units_in, [0], 1)
+    for unit in (1, 0):
+        units_in.arrived(units_in.admit(array([unit]), 1, array([unit])).entered)
+    units_in.capacity_units = 2
+    assert load(units_in, [3], 2) == []
+    assert load(units_in, [4], 3) == [0]
+
+
 def test_decayed_count_lets_go_of_what_was_hot_long_ago() -> None:
     """Five reads at once against one: after enough half-lives the one read counts more."""
     for half_life, first_to_go in ((1.0, 0), (1000.0, 1)):
