@@ -53,9 +53,10 @@ class Stride:
             nowhere = np.zeros(here.size, np.bool_)
             self._courses[sequence] = _Course(step, here, 0, 1, nowhere, ~nowhere)
             return
-        stayed = _among(here, before.units)
-        shift = self._shift(here, stayed, before)
-        came = _among(here - shift, before.units)
+        members = _Members(before.units)
+        stayed = members.have(here)
+        shift = self._shift(here, stayed, before, members)
+        came = members.have(here - shift)
         self._courses[sequence] = _Course(step, here, shift, step - before.step, came, stayed)
 
     def predict(self, sequence: int, step: int, most_units: int) -> Units:
@@ -75,13 +76,13 @@ class Stride:
         """Drop the course."""
         self._courses.pop(sequence, None)
 
-    def _shift(self, here: Units, stayed: NDArray[np.bool_], before: _Course) -> int:
+    def _shift(self, here: Units, stayed: NDArray[np.bool_], before: _Course, members: _Members) -> int:
         newcomers = here[~stayed]
         if not newcomers.size or not before.units.size:
             return 0
         best, best_rank = 0, (-1, -1, False, 0, False)
         for shift in self._considered(newcomers, before):
-            came = _among(here - shift, before.units)
+            came = members.have(here - shift)
             explained = int(np.count_nonzero(came & ~stayed))
             rank = (int(np.count_nonzero(came)), explained, shift == before.shift, -abs(shift), shift > 0)
             if rank > best_rank:
@@ -92,13 +93,27 @@ class Stride:
         every = -(-newcomers.size // _NEWCOMERS)
         asked = newcomers[::every]
         shifts = np.subtract.outer(asked, before.units).ravel()
-        found, votes = np.unique(shifts[shifts % self._groups == 0], return_counts=True)
-        found, votes = found[2 * votes > asked.size], votes[2 * votes > asked.size]
+        low = int(shifts.min())
+        votes = np.bincount(shifts - low)
+        offsets = np.flatnonzero(2 * votes > asked.size)
+        found = offsets + low
+        whole = found % self._groups == 0
+        found, votes = found[whole], votes[offsets[whole]]
         order = np.lexsort((found < 0, np.abs(found), -votes))[:_SHIFTS]
-        return [0, before.shift, *found[order].tolist()]
+        return list(dict.fromkeys([0, before.shift, *found[order].tolist()]))
 
 
-def _among(units: Units, others: Units) -> NDArray[np.bool_]:
-    """Return which of ``units`` are among ``others``."""
-    found: NDArray[np.bool_] = np.isin(units, others)
-    return found
+class _Members:
+    """A set of units as a table of flags over their range."""
+
+    def __init__(self, units: Units) -> None:
+        self._low = int(units.min()) if units.size else 0
+        self._flags = np.zeros(int(units.max()) - self._low + 1 if units.size else 1, np.bool_)
+        self._flags[units - self._low] = True
+
+    def have(self, units: Units) -> NDArray[np.bool_]:
+        """Return which of ``units`` are in the set."""
+        at = units - self._low
+        inside = (at >= 0) & (at < self._flags.size)
+        found: NDArray[np.bool_] = self._flags[np.where(inside, at, 0)] & inside
+        return found
