@@ -98,9 +98,10 @@ class NextStep:
         share = self.share
         ids = np.concatenate(wanted)
         admitted = share.set.admit(ids, now, np.concatenate([reads.ids, ids]))
+        flights = [self._fly(admitted.entered, now)] if len(admitted.entered) else []
         share.went(admitted.evicted, admitted.evicted_dirty)
         share.blocks_managed += len(ids) + len(admitted.evicted)
-        return [self._fly(admitted.entered, now)] if len(admitted.entered) else []
+        return flights
 
     def _can_come(self, seq: Sequence, units: Ids) -> Ids:
         """Return those of ``units`` that ``seq`` has below VRAM."""

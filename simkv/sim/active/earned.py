@@ -162,8 +162,8 @@ class EarnedShare:
             self.ahead.read(reads.ids[~missing])
         work.count_reads()
         admitted = self.set.admit(reads.ids[missing], step, reads.ids)
-        self.went(admitted.evicted, admitted.evicted_dirty)
         self.moved_up(admitted.entered)
+        self.went(admitted.evicted, admitted.evicted_dirty)
         self.entered = admitted.entered
         self.blocks_managed = len(reads.ids) + len(admitted.entered) + len(admitted.evicted)
         if self.ahead is not None:
