@@ -166,8 +166,9 @@ class ActiveEngine:
         measured.step_s += now - self._begun_s
         measured.compute_s += work.compute_s
         measured.reads += work.reads
-        if self._decoding:
-            self.recorder.step_row((self._begun_s, now - self._begun_s, 0.0, 1, len(self._decoding)))
+        intervals = sum(seq.live.last_token_s >= seq.since_s for seq in self._decoding)
+        if intervals:
+            self.recorder.step_row((self._begun_s, now - self._begun_s, 0.0, 1, intervals))
         self.store.residency.settle()
         self.step += 1
         self.macro_steps += 1
