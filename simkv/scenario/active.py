@@ -16,7 +16,7 @@ from simkv.scenario.offload_schema import (
     WindowAccess,
 )
 from simkv.scenario.resolve import Resolved
-from simkv.scenario.schema import InlineHardware
+from simkv.scenario.schema import InlineHardware, Scenario
 from simkv.sim.active.config import ActiveConfig, PrefetchConfig
 
 
@@ -51,6 +51,7 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
         exclusive=scenario.tiers.relation == "exclusive",
         prefill=scenario.engine.prefill,
         swap=getattr(scenario.engine, "preemption", "recompute") == "swap" or scenario.engine.prefill != "here",
+        reuse=reuses(scenario),
         prefetch=prefetch_config(offload),
         eviction_count=offload.eviction.count or "in_cache",
         eviction_half_life=offload.eviction.half_life,
@@ -58,6 +59,12 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
         host_s_per_block=offload.host_cost_per_block,
         read_s=read_s(resolved, block_bytes / layers),
     )
+
+
+def reuses(scenario: Scenario) -> bool:
+    """Whether running sequences leave in DRAM what others can begin with: copies of every full block."""
+    keeps = scenario.offload.write == "write_through" and scenario.tiers.relation == "copy"
+    return scenario.engine.prefix_caching and keeps and scenario.engine.prefill == "here"
 
 
 def prefetch_config(offload: Offload) -> PrefetchConfig:

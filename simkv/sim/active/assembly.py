@@ -19,6 +19,7 @@ from simkv.sim.active.whole import Beside, FixedOverlap, OneByOne
 from simkv.sim.clock import Clock
 from simkv.sim.config import SystemConfig
 from simkv.sim.gauge import Gauge
+from simkv.sim.mover import Ledger
 from simkv.sim.tiers import ReplicaTiers
 
 
@@ -33,7 +34,7 @@ class Parts(NamedTuple):
     runner: StepRunner
 
 
-def assemble(clock: Clock, config: SystemConfig, tiers: ReplicaTiers, gauge: Gauge) -> Parts:
+def assemble(clock: Clock, config: SystemConfig, tiers: ReplicaTiers, gauge: Gauge, ledger: Ledger) -> Parts:
     """Return the parts of one replica."""
     active = config.active
     assert active is not None
@@ -41,7 +42,7 @@ def assemble(clock: Clock, config: SystemConfig, tiers: ReplicaTiers, gauge: Gau
     piece_bytes = config.engine.block_bytes // active.layers
     traffic = Traffic(clock, tiers, piece_bytes, steps)
     pattern = make_pattern(active.access, config.engine.block_tokens, active.groups, active.seed)
-    store = ActiveStore(active, tiers, make_share(config, pattern), pattern, traffic)
+    store = ActiveStore(active, tiers, make_share(config, pattern), pattern, traffic, ledger)
     if active.sparse:
         store.residency = _earned(config, active, store, pattern, traffic)
     return Parts(steps, prefills, store, _runner(active)(traffic, active, gauge))

@@ -45,6 +45,8 @@ class ActiveConfig:
     prefill: Prefill = "here"
     swap: bool = False
     """Preempted sequences keep their KV below VRAM instead of computing it again."""
+    reuse: bool = False
+    """What is written through to DRAM can be found there by requests that begin alike."""
     prefetch: PrefetchConfig = PrefetchConfig()
     eviction_count: str = "in_cache"
     eviction_half_life: float | None = None

@@ -63,7 +63,7 @@ class ActiveEngine:
         self.macro_steps = 0
         self.preemptions = 0
         self.load_waits = 0
-        self.parts = assemble(clock, config, tiers, self.gauge)
+        self.parts = assemble(clock, config, tiers, self.gauge, mover.ledger)
         self.store = self.parts.store
         self._chunks: list[tuple[Sequence, int]] = []
         self._decoding: list[Sequence] = []
@@ -124,6 +124,7 @@ class ActiveEngine:
     def _on_boundary(self, timer: Timer) -> None:
         self._fires = False
         if not self._stepping:
+            self._begun_s = self.clock._now
             self._next_step()
 
     def _over(self) -> None:
@@ -132,6 +133,7 @@ class ActiveEngine:
         self._stepping = False
         self._book(now)
         self._complete(now)
+        self._begun_s = now
         self._after_writes()
 
     def _after_writes(self) -> None:
@@ -166,7 +168,7 @@ class ActiveEngine:
         measured.step_s += now - self._begun_s
         measured.compute_s += work.compute_s
         measured.reads += work.reads
-        intervals = sum(seq.live.last_token_s >= seq.since_s for seq in self._decoding)
+        intervals = sum(seq.live.last_token_s == self._begun_s for seq in self._decoding)
         if intervals:
             self.recorder.step_row((self._begun_s, now - self._begun_s, 0.0, 1, intervals))
         self.store.residency.settle()
@@ -206,7 +208,7 @@ class ActiveEngine:
         if live.first_token_s < 0.0:
             live.first_token_s = now
             live.enter(DECODE, now)
-        elif live.last_token_s < seq.since_s:
+        elif live.last_token_s != self._begun_s:
             self.recorder.gaps.append((now, now - live.last_token_s))
         live.last_token_s = now
         if live.generated >= live.request.output_tokens:
@@ -301,6 +303,7 @@ class ActiveEngine:
         self.backlog_tokens -= live.target
         if self.active.prefill == "here" and not seq.decoding:
             self._join(seq, now, RECOMPUTE if live.preemptions else PREFILL)
+            self.store.find(seq, self.config.most_hit_blocks(live.target))
             return self._add_chunk(seq, budget)
         if not seq.decoding:
             self.store.restore(seq)
@@ -337,7 +340,6 @@ class ActiveEngine:
         live.enter(state, now)
         if live.scheduled_s < 0.0:
             live.scheduled_s = now
-        seq.since_s = now
         self.running[live] = None
         self.gauge.set_running(now, len(self.running))
 
@@ -348,7 +350,6 @@ class ActiveEngine:
     # ---- beginning the next step
 
     def _begin(self, now: float) -> None:
-        self._begun_s = now
         self._stepping = True
         store = self.store
         store.traffic.measured = self.parts.prefills if self._chunks else self.parts.steps

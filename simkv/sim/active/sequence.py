@@ -21,7 +21,6 @@ class Sequence:
         "live",
         "promised",
         "resident",
-        "since_s",
         "taken",
         "written",
     )
@@ -33,8 +32,6 @@ class Sequence:
         self.base = -1
         """Of its region in the resident set (sparse access)."""
         self.decoding = False
-        self.since_s = 0.0
-        """When it was put into the batch last."""
         self.blocks = 0
         """Blocks of KV that it has, the last perhaps in part."""
         self.resident = 0

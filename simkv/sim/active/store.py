@@ -11,10 +11,12 @@ from simkv.sim.active.earned import EarnedShare
 from simkv.sim.active.homes import SSD, Homes
 from simkv.sim.active.pinned import PinnedShare
 from simkv.sim.active.promises import Promises
+from simkv.sim.active.reuse import SharedHomes
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.share import ResidentShare, SharedBudget
 from simkv.sim.active.traffic import Pieces, Traffic
 from simkv.sim.live import Live
+from simkv.sim.mover import Ledger
 from simkv.sim.tiers import ReplicaTiers
 
 
@@ -22,9 +24,11 @@ class ActiveStore:
     """The KV of one replica's running sequences."""
 
     def __init__(
-        self, config: ActiveConfig, tiers: ReplicaTiers, share: ResidentShare, pattern: AccessPattern, traffic: Traffic
-    ) -> None:
+        self, config: ActiveConfig, tiers: ReplicaTiers, share: ResidentShare, pattern: AccessPattern, traffic: Traffic,
+        ledger: Ledger,
+    ) -> None:  # fmt: skip
         self.config = config
+        self.ledger = ledger
         self.tiers = tiers
         self.pool = tiers.vram
         self.share = share
@@ -64,10 +68,28 @@ class ActiveStore:
             return None
         self._area += area
         self.pool.take(taken + area)
-        seq = Sequence(live, Homes(self.tiers, self.share.total(live.last_tokens) + 1))
+        seq = Sequence(live, self._homes(live))
         seq.taken, seq.promised = taken, self.below(blocks)
         self.sequences[live] = seq
         return seq
+
+    def _homes(self, live: Live) -> Homes:
+        blocks = self.share.total(live.last_tokens) + 1
+        if not self.config.reuse:
+            return Homes(self.tiers, blocks)
+        return SharedHomes(self.tiers, blocks, live.request.spans, self.ledger)
+
+    def find(self, seq: Sequence, limit: int) -> None:
+        """Let ``seq`` begin with what DRAM has of its prompt: that streams while the rest is computed."""
+        if not isinstance(seq.homes, SharedHomes):
+            return
+        live = seq.live
+        found = seq.homes.find(limit)
+        live.tokens = found * self.share.block_tokens
+        seq.blocks = seq.written = seq.cold_dram = found
+        seq.resident = 0
+        if live.hit_vram < 0:
+            live.hit_vram, live.hit_dram = 0, live.tokens
 
     def resume(self, seq: Sequence) -> bool:
         """Take VRAM again for a sequence whose KV stayed below; False where it can't be had."""
@@ -129,10 +151,22 @@ class ActiveStore:
             return
         if until > seq.written:
             blocks = np.arange(seq.written, until)
-            self.write_down(seq, blocks, len(blocks) * self.config.layers)
+            if not self._share(seq, until):
+                self.write_down(seq, blocks, len(blocks) * self.config.layers)
             seq.written = until
             if isinstance(self.residency, EarnedShare):
                 self.residency.written(seq, blocks)
+
+    def _share(self, seq: Sequence, until: int) -> bool:
+        """Write new full blocks to where others can find them; False where that can't be."""
+        if not isinstance(seq.homes, SharedHomes):
+            return False
+        shared = seq.homes.share(seq.written, until)
+        if shared is None:
+            return False
+        added, written = shared
+        self.traffic.down(added * self.config.layers, 0, added, written)
+        return True
 
     def write_evicted(self, seq: Sequence, blocks: NDArray[np.int64], units: int) -> None:
         """Write down ``units`` evicted units, of ``blocks``."""

@@ -173,20 +173,24 @@ class Traffic:
 
     # ---- down
 
-    def down(self, dram: int, ssd: int, descriptors: int) -> None:
-        """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD."""
+    def down(self, dram: int, ssd: int, descriptors: int, done: Done | None = None) -> None:
+        """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD; then call ``done``."""
         if not dram + ssd:
             return
         self.begun_writes += 1
         self.measured.written_bytes += (dram + ssd) * self.piece_bytes
         self.measured.ssd_written_bytes += ssd * self.piece_bytes
 
+        def written() -> None:
+            if done is not None:
+                done()
+            self._written()
+
         def through() -> None:
             if ssd:
-                lane = self.tiers.host.ssd_write
-                lane.submit(ssd * self.piece_bytes, 1, WRITE_BACK, self._written)
+                self.tiers.host.ssd_write.submit(ssd * self.piece_bytes, 1, WRITE_BACK, written)
             else:
-                self._written()
+                written()
 
         self.tiers.d2h.submit((dram + ssd) * self.piece_bytes, descriptors, WRITE_BACK, through)
 
