@@ -134,8 +134,8 @@ def active_first_order(config: SystemConfig, data: RunData) -> dict[str, float]:
     p_hit = min(1.0, measured.hits / measured.reads)
     found = {
         "t_step_s": _step_s(active.prefetch, compute_s, bare_s),
-        "transfer_s": bare_s,
-        "foresees": float(active.prefetch.policy in ("next_step", "oracle") and active.sparse),
+        "t_compute_s": compute_s,
+        "t_transfer_s": bare_s,
         "t_vram_s": active.read_s,
         "t_mem_s": active.read_s + _piece_s(config, measured),
         "bubble_s": fill_bubble(compute_s, bare_s, active.layers) if active.prefetch.policy == "layer" else 0.0,

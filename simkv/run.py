@@ -10,10 +10,12 @@ from typing import Any
 from simkv import __version__
 from simkv.errors import InfeasibleError
 from simkv.firstorder import active_first_order, concurrency_formula, first_order
+from simkv.results.active import warnings as active_warnings
 from simkv.results.check import check_run
 from simkv.results.context import SummaryContext
 from simkv.results.result import RunResult
 from simkv.results.summary import summarize
+from simkv.scenario.active import active_notes
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved
@@ -160,7 +162,8 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         ssd_tib=config.ssd.capacity_bytes * s.replicas.hosts / TIB,
         warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
         closed_form={**first_order(config, data), **active_first_order(config, data)},
-        warnings=resolved.notes,
+        warnings=(*resolved.notes, *active_warnings(data.active)),
+        notes=active_notes(s),
         concurrency_formula=concurrency_formula(config, data),
         max_running=config.engine.max_num_seqs * config.replicas,
         block_bytes=config.engine.block_bytes,

@@ -71,6 +71,17 @@ def speedup(measured: Measured | None, closed: Mapping[str, object], baseline: M
     return found
 
 
+def warnings(measured: Measured | None) -> tuple[tuple[str, str], ...]:
+    """Return ``(code, sentence)`` of what a run of active offload could not do as asked."""
+    if measured is None or not measured.clamped:
+        return ()
+    text = (
+        f"β was cut in {share(measured.clamped / measured.steps)} of the steps to min(1, T_c / T_t): computing is too "
+        "short to hide more of the transfer."
+    )
+    return (("beta_clamped", text),)
+
+
 def why(measured: Measured | None, closed: Mapping[str, object]) -> tuple[str, ...]:
     """Return sentences that say where the run and the closed forms part, and by what; none where they agree."""
     formula = closed.get("t_step_s")
@@ -91,8 +102,8 @@ def why(measured: Measured | None, closed: Mapping[str, object]) -> tuple[str, .
 def _causes(measured: Measured, closed: Mapping[str, object]) -> list[tuple[float, str]]:
     """Return the seconds a step that each effect outside the closed form costs, with what it is."""
     steps = measured.steps
-    bubble, bare_s = closed.get("bubble_s"), closed.get("transfer_s")
-    unforeseen = measured.missed / max(1, measured.missed + measured.used) if closed.get("foresees") else 0.0
+    bubble, bare_s = closed.get("bubble_s"), closed.get("t_transfer_s")
+    unforeseen = measured.missed / max(1, measured.missed + measured.used) if measured.guesses else 0.0
     return [
         (unforeseen * bare_s if isinstance(bare_s, float) else 0.0, "of loads that no prefetch foresaw"),
         (measured.descriptors_s / steps, "of descriptors (many small pieces)"),

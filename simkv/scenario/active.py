@@ -9,6 +9,7 @@ from simkv.formulas.step import attention_bytes_per_s
 from simkv.kvcache.access import AccessSpec, Dense, Recall, Replay, TopK, Window
 from simkv.scenario.offload_schema import (
     ACTIVE_PREFETCH,
+    DenseAccess,
     Offload,
     RecallAccess,
     ReplayAccess,
@@ -99,3 +100,24 @@ def read_s(resolved: Resolved, piece_bytes: float) -> float:
     if resolved.gpu is None:
         return 0.0
     return piece_bytes / (attention_bytes_per_s(resolved.gpu) * resolved.scenario.replicas.tensor_parallel)
+
+
+def active_notes(scenario: Scenario) -> tuple[str, ...]:
+    """Return what the model of active offload leaves out, or finds without meaning, in this scenario."""
+    offload = scenario.offload
+    if not offload.active:
+        return ()
+    found = []
+    if isinstance(offload.access, DenseAccess):
+        found.append(
+            "Under dense access every block is read in every step: a pinned share stays in VRAM, and eviction "
+            "(policy, λ) decides nothing there."
+        )
+    else:
+        found.append(
+            f"Quality not modelled: reading only some blocks (access pattern {offload.access.pattern}) approximates "
+            "attention that was trained dense. Moving KV changes no result."
+        )
+    if scenario.engine.prefix_caching and not reuses(scenario):
+        found.append("Finished sequences leave nothing to be found: prefixes are computed anew each time.")
+    return tuple(found)

@@ -86,6 +86,7 @@ class NextStep:
 
     def launch(self, reads: Reads, now: int) -> list[Flight]:
         """Begin to fetch for the step ``lead`` from now; returns the flight, if one began."""
+        self.measured.guesses += 1
         wanted = [NOBODY]
         begin = 0
         for seq, end in zip(reads.sequences, reads.ends.tolist(), strict=True):

@@ -56,6 +56,8 @@ class Measured:
     ssd_written_bytes: int = 0
     ssd_read_bytes: int = 0
     loaded_bytes: int = 0
+    guesses: int = 0
+    """Steps for which the next reads were guessed."""
     clamped: int = 0
     """Steps whose β was cut to what is feasible."""
     swapped: int = 0
