@@ -119,6 +119,17 @@ def test_catalog_engines_tells_what_each_does() -> None:
     assert newest["vllm-tiering"]["choices"]["tiers.ssd.capacity"] == ["unlimited"]
 
 
+def test_logged_pool_is_read_as_the_engine_prints_it() -> None:
+    """Of a model with windows vLLM prints concurrency times the longest sequence since 0.21, before a group's tokens."""
+    sets = ("engine.kv_cache_tokens=100000", "engine.block_tokens=16", "engine.max_model_len=8192")
+
+    def pages(key: str, *more: str) -> int | None:
+        return preset(key, *sets, *more, model="gemma-3-12b").scenario.engine.num_gpu_blocks
+
+    assert pages("lmcache") == pages("vllm") == pages("vllm-tiering") != pages("vllm", 'engine.version="0.19"')
+    assert pages("tensorrt-llm") == pages("vllm", 'engine.version="0.19"')
+
+
 # ---- vLLM
 
 

@@ -49,10 +49,15 @@ def pages_of_log(scenario: Scenario, layout: PageLayout, tokens: int, longest: i
     engine = scenario.engine
     if len(layout.groups) == 1:
         return tokens // layout.block_tokens
-    version = tuple(int(part) for part in engine.version.split(".") if part.isdecimal())
-    convention: Convention = "concurrency" if version >= _CONCURRENCY_SINCE else "groups"
     states = state_pages(engine.prefix_caching)
-    return pages_of_printed(layout, tokens, longest, engine.max_num_batched_tokens, states, convention)
+    return pages_of_printed(layout, tokens, longest, engine.max_num_batched_tokens, states, _convention(engine))
+
+
+def _convention(engine: Engine) -> Convention:
+    """Return what the engine prints: LMCache runs under a vLLM of its time, others than vLLM count tokens."""
+    version = tuple(int(part) for part in engine.version.split(".") if part.isdecimal())
+    by_vllm = engine.preset.startswith("vllm") and version >= _CONCURRENCY_SINCE
+    return "concurrency" if by_vllm or engine.preset == "lmcache" else "groups"
 
 
 def longest_in(scenario: Scenario, layout: PageLayout, pages: int, most: int) -> int:
