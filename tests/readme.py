@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs" / "calc.md")
+PAGES = (README, ROOT / "docs" / "calc.md", ROOT / "docs" / "eviction.md")
 BLOCK = re.compile(r"(<!-- output of: (?P<command>simkv .+?) -->\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
 WALL = re.compile(r"\d[\d.,]* ?(?:ms|s|min) (?:of )?(?:wall|real)\b[^\n]*|(?:took|wall(?: time)?:?) [^\n]*")
 

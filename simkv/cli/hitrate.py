@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simkv.hitrate import Capacities, References, Rules
 
 _ORDERS = ("forward", "reverse")
+DEFAULT_LAMBDA = 0.7
 _FIGURES = (".png", ".svg")
 
 
@@ -46,10 +47,17 @@ def hitrate(
     block_tokens: Annotated[
         int | None, measured("--block-tokens", "tokens", "Block size, where the trace has none [default: 16].", 1)
     ] = None,
-    lam: Annotated[float, measured("--lambda", "fraction", "Of score: 1 orders as lru, 0 as lfu.")] = 0.7,
+    lam: Annotated[
+        float | None, measured("--lambda", "fraction", "Of score: 1 orders as lru, 0 as lfu [default: 0.7].")
+    ] = None,
     count: Annotated[
-        str, typer.Option("--count", metavar="MODE", help="Uses that score and lfu go by: in_cache, lifetime, decayed.")
-    ] = "in_cache",
+        str | None,
+        typer.Option(
+            "--count",
+            metavar="MODE",
+            help="Uses that score and lfu go by: in_cache, lifetime, decayed [default: in_cache].",
+        ),
+    ] = None,
     half_life: Annotated[
         float | None, measured("--half-life", "number", "Of decayed: uses until one counts half.", 1)
     ] = None,
@@ -64,11 +72,10 @@ def hitrate(
 ) -> None:
     """Hit rate over capacity for every policy, between the ceiling and Belady's bound; no timing."""
     from simkv.hitrate import CHOICES
-    from simkv.hitrate.study import checked
 
     _check_files(csv, plot, force)
-    rules = _rules(lam, count, half_life)
-    names = CHOICES if policy is None else tuple(checked([part.strip() for part in policy.split(",")], rules))
+    names = CHOICES if policy is None else tuple(part.strip() for part in policy.split(","))
+    rules = _rules(names, lam, count, half_life)
     capacities = _capacities(capacity, model, kv_dtype)
     references, told = _references(trace, (format_, columns, arrival_unit), _order(order), block_tokens, limit)
     answer = {"trace": str(trace), **told, **_study(references, names, capacities, rules)}
@@ -98,19 +105,27 @@ def _check_files(csv: Path | None, plot: Path | None, force: bool) -> None:
             check_new(path, force=force)
 
 
-def _rules(lam: float, count: str, half_life: float | None) -> Rules:
+def _rules(names: tuple[str, ...], lam: float | None, count: str | None, half_life: float | None) -> Rules:
+    """Return what policies go by; raises InputError for an option that none of ``names`` looks at."""
     from simkv.hitrate import Rules
+    from simkv.hitrate.study import checked
     from simkv.kvcache.eviction import COUNT_MODES
 
-    mode = next((mode for mode in COUNT_MODES if mode == count), None)
+    for option, value, readers in (("--lambda", lam, ("score",)), ("--count", count, ("score", "lfu"))):
+        if value is not None and not set(readers) & set(names):
+            what = f"does nothing without policy {' or '.join(readers)}"
+            raise InputError(Problem(what, "leave it out, or name the policy", path=option))
+    mode = next((mode for mode in COUNT_MODES if mode == (count or "in_cache")), None)
     if mode is None:
         mend = f"valid: {', '.join(COUNT_MODES)}"
-        raise InputError(Problem("no such way to count uses", mend, path="--count", value=count))
+        raise InputError(Problem("no such way to count uses", mend, path="--count", value=str(count)))
     if (mode == "decayed") != (half_life is not None):
         what = "is missing" if half_life is None else f"does nothing with --count {mode}"
         mend = "say after how many uses of anything a use counts half" if half_life is None else "leave it out"
         raise InputError(Problem(what, mend, path="--half-life"))
-    return Rules(lam, mode, half_life)
+    rules = Rules(DEFAULT_LAMBDA if lam is None else lam, mode, half_life)
+    checked(names, rules)
+    return rules
 
 
 def _order(order: str) -> Any:

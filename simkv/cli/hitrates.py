@@ -9,6 +9,7 @@ from simkv import units
 from simkv.cli.table import table
 
 _BOUND = "belady"
+_ORDERS = {"forward": "a prompt's head is touched first", "reverse": "a prompt's tail is touched first"}
 
 
 def render(answer: dict[str, Any]) -> str:
@@ -33,7 +34,7 @@ def _findings(answer: dict[str, Any]) -> Iterator[str]:
     if gains:
         policy, capacity, better, lru = max(gains, key=lambda gain: gain[2] - gain[3])
         if better > lru:
-            yield f"Beside LRU {policy} gains most at {capacity:,} blocks: {better:.2%} against {lru:.2%}."
+            yield f"{policy} gains most on LRU, at {capacity:,} blocks: {better:.2%} against {lru:.2%}."
 
 
 def _facts(answer: dict[str, Any]) -> str:
@@ -42,11 +43,14 @@ def _facts(answer: dict[str, Any]) -> str:
         block += f", {units.short(answer['block_bytes'], 'size')} of {answer['model']}"
     lines = {
         "trace": f"{answer['trace']}, {answer['format']}, {answer['requests']:,} requests",
-        "blocks": f"{answer['distinct_blocks']:,} different ones of {block}, touched in {answer['order']} order",
+        "blocks": f"{answer['distinct_blocks']:,} different ones of {block}",
+        "order": f"{answer['order']}: {_ORDERS[answer['order']]}",
     }
-    if answer["irregularities"]:
-        lines["odd"] = "; ".join(answer["irregularities"])
-    return "\n".join(f"{key:<7} {text}" for key, text in lines.items())
+    if answer["lambda"] is not None:
+        lines["score"] = f"λ = {answer['lambda']:g}, uses counted {answer['count'].replace('_', ' ')}"
+    shown = [f"{key:<7} {text}" for key, text in lines.items()]
+    shown += [f"{'' if k else 'odd':<7} {sentence}" for k, sentence in enumerate(answer["irregularities"])]
+    return "\n".join(shown)
 
 
 def _table(answer: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -84,6 +85,7 @@ _given: tuple[list[int], Rules] = ([], Rules())
 def _begin(references: list[int], rules: Rules) -> None:
     global _given
     _given = (references, rules)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     gc.disable()  # replays make no circles
 
 

@@ -80,14 +80,16 @@ def collect(
     runs = _Runs()
     cutter: _Cutter | None = None
     prompt_tokens = count = 0
+    shares = False
     for request in requests:
         if cutter is None:
             cutter = _cutter(report, block_tokens, path)
         count += 1
         prompt_tokens += request.prompt_tokens
+        shares = shares or request.spans[0][0] < PRIVATE_STREAM_BASE
         runs.add(cutter.runs(request.spans, request.prompt_tokens))
     if cutter is None or not runs.counts:
-        raise _no_content(report, path, count)
+        raise _no_content(report, path, count, shares)
     blocks, tokens = runs.expanded(cutter.block_tokens, order)
     return References(blocks, tokens, cutter.block_tokens, order, count, prompt_tokens)
 
@@ -103,13 +105,13 @@ def _cutter(report: ReadReport, block_tokens: int | None, path: Path | None) -> 
     return _Cutter(own, partial=True)
 
 
-def _no_content(report: ReadReport, path: Path | None, requests: int) -> InputError:
+def _no_content(report: ReadReport, path: Path | None, requests: int, shares: bool) -> InputError:
     what = f"says nothing of content that prompts share (format {report.format}): no cache could hit"
+    mend = "give a trace with block hashes, sessions or prefix hashes"
     if not requests:
         what = "has no request that can be served"
-    elif report.block_tokens is None and report.format not in ("azure", "lengths"):
-        what = "has no full block of content that prompts share"
-    mend = "give a trace with block hashes, sessions or prefix hashes"
+    elif shares:
+        what, mend = "has no full block of content that prompts share", "give smaller blocks: --block-tokens"
     return InputError(Problem(what, mend, file="" if path is None else str(path)))
 
 

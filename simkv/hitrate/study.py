@@ -75,6 +75,8 @@ def study(
         "block_bytes": block_bytes,
         "model": capacities.model.name if capacities.model is not None else None,
         "lambda": rules.lam if "score" in names else None,
+        "count": rules.count if "score" in names or "lfu" in names else None,
+        "half_life_uses": rules.half_life_uses,
         "knee": _knee(curve, block_bytes),
         "rows": [row(name, capacity) for name in names for capacity in wanted],
         "lru_curve": _points(curve, block_bytes),
