@@ -195,3 +195,64 @@ def test_unbounded_pool_never_evicts() -> None:
         pool.index.unpin(reserved[0])
     assert pool.index.resident_blocks == 100_000
     assert pool.index.evictions == 0
+
+
+def filled(whole: bool = False) -> tuple[KVPool, Node]:
+    """Return a pool of ten blocks: four that somebody holds, and four of another prefix that may go."""
+    pool = KVPool(10, 1, "lru", whole=whole)
+    held, _ = pool.store(((1, 0, 4),), 0, 4, 1) or (None, 0)
+    loose, _ = pool.store(((2, 0, 4),), 0, 4, 2) or (None, 0)
+    assert held is not None and loose is not None
+    pool.index.arrived(held, ((1, 0, 4),), 1)
+    pool.index.arrived(loose, ((2, 0, 4),), 2)
+    pool.index.unpin(loose)
+    return pool, held
+
+
+@pytest.mark.parametrize(("blocks", "stored"), [(5, 5), (6, 6), (7, 6), (20, 6)])
+def test_store_of_a_part_takes_the_leading_blocks_that_fit(blocks: int, stored: int) -> None:
+    pool, _ = filled()
+    content = ((3, 0, blocks),)
+    refused = pool.store(content, 0, blocks, 3) if blocks > 6 else None
+    assert refused is None and pool.index.resident_blocks == 8
+    handle, added = pool.store(content, 0, blocks, 3, part=True) or (None, 0)
+    assert handle is not None and (handle.end, added) == (stored, stored)
+    pool.check_integrity()
+
+
+def test_store_of_a_part_counts_what_is_held_already() -> None:
+    pool, held = filled()
+    content = ((1, 0, 12),)
+    handle, added = pool.store(content, 0, 12, 3, part=True) or (None, 0)
+    assert handle is not None and (handle.end, added) == (10, 6)
+    assert pool.index.match(content, 12).end == 4  # the rest is on its way
+    pool.index.unpin(held)
+    pool.check_integrity()
+
+
+def test_store_of_a_part_of_nothing_is_refused() -> None:
+    pool = KVPool(4, 1, "lru")
+    assert pool.store(((1, 0, 4),), 0, 4, 1) is not None
+    assert pool.store(((2, 0, 4),), 0, 4, 2, part=True) is None
+    assert pool.index.match(((2, 0, 4),), 4).end == 0
+    pool.check_integrity()
+
+
+@pytest.mark.parametrize(("whole", "left"), [(False, 3), (True, 0)])
+def test_whole_nodes_go_as_they_came(whole: bool, left: int) -> None:
+    pool, _ = filled(whole)
+    pool.make_room(3)  # one block short
+    assert pool.index.match(((2, 0, 4),), 4).end == left
+    pool.check_integrity()
+
+
+def test_whole_nodes_are_what_single_commits_added() -> None:
+    pool = KVPool(10, 1, "lru", whole=True)
+    content = ((1, 0, 8),)
+    pool.take(8)
+    handle, _ = pool.commit(pool.index.pin(pool.index.match(content, 8)), content, 5)
+    handle, _ = pool.commit(handle, content, 8)
+    pool.index.unpin(handle)
+    pool.make_room(3)
+    assert pool.index.match(content, 8).end == 5
+    pool.check_integrity()

@@ -103,10 +103,11 @@ class KVPool:
         if handle.end < start:
             handle, _ = index.extend(handle, spans, start, resident=False)
         need = end - max(handle.end, start) - index.held_below(handle, spans, end)
+        most = end
         while part and need > self.available_blocks and end > handle.end:
             end -= need - self.available_blocks
             need = end - max(handle.end, start) - index.held_below(handle, spans, end)
-        if need > self.available_blocks or end <= start:
+        if need > self.available_blocks or (end < most and end <= start):
             index.unpin(handle)
             return None
         self.make_room(need, taken)
