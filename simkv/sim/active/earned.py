@@ -71,6 +71,7 @@ class EarnedShare:
         self.entered: Ids = NOBODY
         """What the step under way loads on demand and keeps."""
         self.evicted = 0
+        self._step = 0
         self.blocks_managed = 0
         """Units that the CPU looked up, let in or evicted for the step under way."""
         self._owners: list[Sequence] = []
@@ -115,6 +116,9 @@ class EarnedShare:
         else:
             blocks = sum(self.share.resident(seq.blocks) for seq in self._owners)
         self.set.capacity_units = blocks * self.groups
+        if self.set.used_units > self.set.capacity_units:
+            trimmed = self.set.trim(self._step, NOBODY)
+            self.went(trimmed.evicted, trimmed.evicted_dirty)
 
     def divide(self, running: Seq[Sequence]) -> None:
         """Whoever earns it has it: nothing to do."""
@@ -151,6 +155,7 @@ class EarnedShare:
 
     def gather(self, decoding: Seq[Sequence], step: int) -> Work:
         """Find what the decode step that begins now reads, let in what is missing, and look ahead."""
+        self._step = step
         reads = self.read(decoding)
         here, pending = self.set.resident(reads.ids), self.set.pending(reads.ids)
         self.set.touch(reads.ids, step)
