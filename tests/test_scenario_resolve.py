@@ -251,3 +251,11 @@ def test_lengths_can_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(content)
     source = workload_source(resolve(str(tmp_path / "s.yaml")), 0)
     assert [r.prompt_tokens for r in source.arrivals()] == [7, 7]
+
+
+def test_set_section_does_not_give_keys_that_it_lacks() -> None:
+    content = "name: w\nmodel: llama-3.1-8b\nhardware: h100-sxm5-80gb\nworkload: {kind: batch, size: 2, " \
+        "prompt_tokens: 4, output_tokens: 5}\ntiers: {dram: {capacity: 9GiB}}\n"  # fmt: skip
+    resolved = resolve_text(content, assignments=["offload.prefetch={policy: none}"])
+    assert resolved.origin(("offload", "prefetch", "policy")) == "--set"
+    assert resolved.origin(("offload", "prefetch", "stop")) == "default"

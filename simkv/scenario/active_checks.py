@@ -12,21 +12,22 @@ from simkv.scenario.schema import Scenario
 def active_check(s: Scenario, given: Given) -> Iterator[Fault]:
     """Yield every fault of a scenario with active offload, or with keys that only it gives a meaning."""
     if not s.offload.active:
-        yield from _without(s, given)
+        yield from _without(s)
         return
     for check in (_residency, _tiers, _prefetch, _eviction, _reuse):
         yield from check(s, given)
 
 
-def _without(s: Scenario, given: Given) -> Iterator[Fault]:
+def _without(s: Scenario) -> Iterator[Fault]:
     """Without active offload its keys do nothing."""
     mend = "write a residency below 1, a vram_budget or a sparse access pattern, or leave it out"
     what = "does nothing where running sequences keep all of their KV in VRAM"
     if s.offload.prefetch.policy in ACTIVE_PREFETCH:
         yield Fault(("offload", "prefetch", "policy"), what, "with prefix reuse alone write queue or none")
-    for path in (("offload", "staging_layers"), ("offload", "host_cost_per_block"), ("engine", "prefill")):
-        if given(path):
-            yield Fault(path, what, mend)
+    for section, key in (("offload", "staging_layers"), ("offload", "host_cost_per_block"), ("engine", "prefill")):
+        values = getattr(s, section)
+        if getattr(values, key) != type(values).model_fields[key].default:
+            yield Fault((section, key), what, mend)
     for key in ("incoming",):
         if getattr(s.offload.eviction, key) is not None:
             yield Fault(("offload", "eviction", key), what, mend)
