@@ -117,6 +117,7 @@ def without_offload(config: SystemConfig) -> SystemConfig | None:
         active = None
     return replace(
         config,
+        engine=replace(config.engine, preemption="recompute"),
         dram=replace(config.dram, capacity_bytes=0.0),
         ssd=replace(config.ssd, capacity_bytes=0.0),
         offload=replace(config.offload, write="never", prefetch="none"),

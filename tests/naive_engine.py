@@ -46,6 +46,7 @@ class NaiveRun:
     refused_stores: int
     bytes_up: int
     bytes_down: int
+    swaps_refused: int
 
 
 class Blocks:
@@ -113,6 +114,8 @@ class Sequence:
         self.loaded = False
         self.noted = False
         self.refused = False
+        self.kept: list[int] = []
+        """Blocks that DRAM keeps since it was swapped out."""
         self.computed_once = 0
         self.state = "queue"
         self.since_s = request.arrival_s
@@ -216,6 +219,9 @@ class NaiveEngine:
         self.rows: list[NaiveRow] = []
         self.arrived = self.fronts = self.admissions = self.transfers = self.steps = self.refused = 0
         self.gpu_busy_s = 0.0
+        self.swaps_refused = self.swapping = 0
+        self.swapped: Callable[[], None] | None = None
+        """Begins the step that waits for what is being swapped out."""
         self.waiters: dict[int, list[Sequence]] = {}
         for request in sorted(requests, key=lambda r: r.arrival_s):
             self.at(request.arrival_s, ARRIVAL, lambda r=request: self.arrive(r))  # type: ignore[misc]
@@ -232,7 +238,9 @@ class NaiveEngine:
             if self.dram is not None:
                 self.dram.check()
         assert not self.running and not self.waiting and not self.held, "somebody never finished"
-        return NaiveRun(self.rows, self.gpu_busy_s, self.steps, self.refused, self.up.bytes, self.down.bytes)
+        return NaiveRun(
+            self.rows, self.gpu_busy_s, self.steps, self.refused, self.up.bytes, self.down.bytes, self.swaps_refused
+        )
 
     # ---- arrivals and the queue
 
@@ -298,11 +306,11 @@ class NaiveEngine:
         preempted = self.schedule_running()
         look = self.eager or self.look or changed or preempted
         self.look = False
-        if preempted and self.running:
+        if self.swapping or (preempted and self.running):
             self.look = True
         elif look:
             self.admit()
-        while not self.running and not self.held and self.waiting:
+        while not self.swapping and not self.running and not self.held and self.waiting:
             holders = [s for s in self.waiting[1:] if s.loaded]
             if not holders:
                 break
@@ -430,6 +438,7 @@ class NaiveEngine:
             return False
         self.waiting.pop(0)
         head.loaded = False
+        self.let_go(head)
         self.admissions += 1
         head.admission = self.admissions
         if head.row.scheduled_s < 0:
@@ -536,6 +545,8 @@ class NaiveEngine:
         if self.engine.prefix_caching:
             self.commit(sequence)
         self.release(sequence)
+        if self.engine.preemption == "swap":
+            self.swap_out(sequence)
         sequence.target = sequence.request.prompt_tokens + sequence.made
         sequence.tokens = 0
         sequence.row.preemptions += 1
@@ -606,6 +617,58 @@ class NaiveEngine:
 
         self.down.submit(transfer, len(lacking), STORE + self.urgency(sequence), through)
 
+    def swap_out(self, sequence: Sequence) -> None:
+        """Keep the full blocks of a preempted sequence in DRAM; the next step waits for those that it hasn't yet."""
+        dram, keys = self.dram, sequence.keys[: sequence.tokens // self.bt]
+        if not keys:
+            return
+        lacking = [key for key in keys if dram is None or key not in dram.pins]
+        if dram is None or len(lacking) > dram.available - sum(key in dram.order for key in keys):
+            self.swaps_refused += 1
+            if dram is not None:
+                self.touch(keys)
+            return
+        for key in keys:
+            if key in dram.pins:
+                dram.pin(key)
+        dram.make_room(len(lacking))
+        for key in lacking:
+            dram.pin(key)
+        sequence.kept = keys
+        if not lacking:
+            return
+        self.transfers += 1
+        transfer = self.transfers
+        self.waiters[transfer] = []
+        for key in lacking:
+            dram.pending[key] = transfer
+        self.swapping += 1
+
+        def through() -> None:
+            self.swapping -= 1
+            for key in lacking:
+                del dram.pending[key]
+            begin, self.swapped = (None, self.swapped) if self.swapping else (self.swapped, None)
+            if begin is not None:
+                begin()
+            for waiter in self.waiters.pop(transfer):
+                self.resume(waiter)
+            self.wake()
+
+        self.down.submit(transfer, len(lacking), self.urgency(sequence), through)
+
+    def let_go(self, sequence: Sequence) -> None:
+        """What was kept for a sequence that runs again may go; what wouldn't be written down goes at once."""
+        keys, sequence.kept = sequence.kept, []
+        if self.dram is None or not keys:
+            return
+        self.dram.unpin(keys)
+        first = len(keys) if self.engine.store_outputs else sequence.request.prompt_tokens // self.bt
+        for key in keys[0 if self.config.offload.write == "never" else first :]:
+            if not self.dram.pins.get(key, 1):
+                del self.dram.pins[key]
+                del self.dram.order[key]
+
     # ---- time
 
     def begin(self, changed: bool) -> None:
@@ -618,10 +681,11 @@ class NaiveEngine:
             return
         self.asleep = False
         context = sum(s.tokens + 1 for s in decoding)
+        if self.swapping:
+            self.begin_waiting(decoding, context)
+            return
         if self.chunks:
-            work = [(tokens, s.tokens) for s, tokens in self.chunks]
-            sampled = len(decoding) + sum(s.tokens + tokens == s.target for s, tokens in self.chunks)
-            step_s = self.config.cost.mixed(len(decoding), context, work, sampled)
+            step_s = self.mixed_s(decoding, context)
             self.anchor = None
             self.at(boundary_s(self.now, step_s, 0.0, 1), ENGINE, self.boundary)
             return
@@ -631,6 +695,26 @@ class NaiveEngine:
         self.anchor_steps += 1
         start_s, first_s, growth_s, _ = self.anchor
         self.at(boundary_s(start_s, first_s, growth_s, self.anchor_steps), ENGINE, self.boundary)
+
+    def mixed_s(self, decoding: list[Sequence], context: int) -> float:
+        work = [(tokens, s.tokens) for s, tokens in self.chunks]
+        sampled = len(decoding) + sum(s.tokens + tokens == s.target for s, tokens in self.chunks)
+        return self.config.cost.mixed(len(decoding), context, work, sampled)
+
+    def begin_waiting(self, decoding: list[Sequence], context: int) -> None:
+        """The step computes when what is being swapped out is through: it takes over that room."""
+        if self.chunks:
+            step_s = self.mixed_s(decoding, context)
+        else:
+            step_s = self.config.cost.decode(len(decoding), context)[0]
+        self.anchor = None
+        begun_s = self.now
+
+        def begin() -> None:
+            lasts_s = self.now + step_s - begun_s
+            self.at(max(self.now, boundary_s(begun_s, lasts_s, 0.0, 1)), ENGINE, self.boundary)
+
+        self.swapped = begin
 
 
 def run_naive(config: SystemConfig, requests: list[Request], eager: bool) -> NaiveRun:

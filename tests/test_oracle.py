@@ -278,7 +278,7 @@ def assert_same_run(a: RunData, b: RunData) -> None:
         np.testing.assert_array_equal(np.sort(a.gaps[column]), np.sort(b.gaps[column]), column)
     for name in ("arrived", "finished", "rejected", "live", "end_s", "bytes", "tier_written_blocks", "preemptions",
                  "recomputed_tokens", "refused_stores", "running_max", "load_waits", "steps_total",
-                 "prefetch"):  # fmt: skip
+                 "prefetch", "swap"):  # fmt: skip
         assert getattr(a, name) == getattr(b, name), f"{name}: {getattr(a, name)} and {getattr(b, name)}"
     for name in ("running_time_s", "load_held_s", "load_hidden_s"):
         assert_close(name, getattr(a, name), getattr(b, name))
@@ -326,6 +326,7 @@ def check_naive(case: Case) -> None:
             assert_close(f"load of {row.id}", columns["load_dram_time_s"][index], row.parts.get("load", 0.0))
     assert data.refused_stores == naive.refused_stores
     assert data.steps_total == naive.steps
+    assert data.swap.get("refused", 0) == naive.swaps_refused
     assert (data.bytes["h2d"], data.bytes["d2h"]) == (naive.bytes_up, naive.bytes_down)
     assert_close("busy", data.busy_s["gpu"], naive.gpu_busy_s)
 

@@ -88,6 +88,9 @@ _TABLE: tuple[Metric, ...] = (
            "prompt tokens; vram + dram + ssd + miss = 1; `ceiling`: what an infinite cache would have hit"),
     Metric("preemptions", "count", "times", "", "Requests thrown out of VRAM while running"),
     Metric("recomputed_tokens", "count", "tokens", "", "Tokens computed again after a preemption"),
+    Metric("swap", "count", "", "requests, refused, out_bytes, in_bytes",
+           "Preemptions whose blocks were kept in DRAM, those for which it had no room (they computed again), and what "
+           "was written down and loaded for them", "`engine.preemption: swap`"),
     Metric("concurrency", "resource", "requests", "formula, mean, max",
            "Running requests: closed form; integral over time / makespan; largest"),
     Metric("kv_usage", "resource", "1", f"{_TIERS}, each mean and max",

@@ -58,6 +58,7 @@ def _figures(data: RunData, ctx: SummaryContext, window: Window) -> Summary:
     figures["slo_attainment"] = _slo(data, ctx, window, figures)
     figures["classes"] = _classes(data, window)
     figures["prefetch"] = _prefetch(data)
+    figures["swap"] = _swap(data, ctx)
     figures |= active.figures(data.active, ctx.closed_form)
     figures["notes"] = [*ctx.notes, *active.why(data.active, ctx.closed_form)]
     parts = figures["time_breakdown_s"]
@@ -227,6 +228,13 @@ def _prefetch(data: RunData) -> Summary | None:
         "loaded_bytes": int(loaded),
         "wasted_bytes": int(data.prefetch.get("wasted_bytes", 0)),
     }
+
+
+def _swap(data: RunData, ctx: SummaryContext) -> Summary | None:
+    if not data.swap:
+        return None
+    moved = {f"{way}_bytes": data.swap[f"{way}_blocks"] * ctx.block_bytes for way in ("out", "in")}
+    return {"requests": data.swap["requests"], "refused": data.swap["refused"], **moved}
 
 
 def _baseline(data: RunData, ctx: SummaryContext, window: Window, compared: Mapping[str, Difference]) -> Summary:

@@ -276,6 +276,9 @@ def _running(summary: Summary) -> Iterator[str]:
         text += f" · closed form {count(running['formula'])}"
     if summary["preemptions"]:
         text += f" · {summary['preemptions']:,} preemptions, {count(summary['recomputed_tokens'])} tokens recomputed"
+        swap = summary["swap"]
+        if swap:
+            text += f", {data(swap['out_bytes'])} swapped out and {data(swap['in_bytes'])} back"
     yield f"  {'running':<{_LABEL - 2}}{text}{_mark(summary, 'max_num_seqs')}"
 
 

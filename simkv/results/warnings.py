@@ -37,6 +37,7 @@ def find_warnings(
         *_saturated(data),
         *_cold_cache(data, ctx, figures),
         *_refused_stores(data),
+        *_refused_swaps(data),
         *_warm_up(data, ctx, window),
         *_few_requests(window),
         *ctx.warnings,
@@ -122,6 +123,16 @@ def _refused_stores(data: RunData) -> Iterator[tuple[str, str]]:
             "use or still on its way to SSD, so less is cached than would fit."
         )
         yield "stores_refused", text
+
+
+def _refused_swaps(data: RunData) -> Iterator[tuple[str, str]]:
+    refused = data.swap.get("refused", 0)
+    if refused:
+        text = (
+            f"DRAM had no room for {count(refused)} of {count(refused + data.swap['requests'])} requests that were to "
+            "be swapped out: they computed again."
+        )
+        yield "swaps_refused", text
 
 
 def _few_requests(window: Window) -> Iterator[tuple[str, str]]:

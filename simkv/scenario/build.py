@@ -76,6 +76,7 @@ def engine_config(resolved: Resolved) -> EngineConfig:
         reserve_full_prompt=engine.reserve_full_prompt,
         load=engine.load,
         store_outputs=engine.store_outputs,
+        preemption=engine.preemption,
         side=side_blocks(layout, engine) if layout is not None else None,
     )
 

@@ -14,15 +14,30 @@ _ROUNDING = 1e-9
 
 
 def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
-    """Yield everything about the classes' parts of the tiers that doesn't go together."""
+    """Yield everything about the classes' parts of the tiers, and about swapping, that doesn't go together."""
     yield from _dram_shares(s)
-    if not (s.offload.active or s.engine.placement is not None):
+    in_queue = not s.offload.active and s.engine.placement is None
+    yield from _swap(s, in_queue)
+    if in_queue:
         return
     for name, cls in s.classes.items():
         for key in ("vram_share", "dram_share"):
             if getattr(cls, key) is not None:
                 what = "does nothing under active offload and in static batches, which know no parts of tiers"
                 yield ("classes", name, key), what, "leave it out"
+
+
+def _swap(s: Scenario, in_queue: bool) -> Iterator[Found]:
+    if s.engine.preemption != "swap":
+        return
+    path: Path = ("engine", "preemption")
+    if not in_queue:
+        yield path, "does nothing under active offload and in static batches: nobody is preempted", "leave it out"
+    elif not s.tiers.dram.capacity:
+        yield path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute"
+    elif not s.engine.prefix_caching:
+        what = "blocks are kept by what they hold, which engine.prefix_caching false doesn't look at"
+        yield path, what, "write prefix_caching: true, or recompute"
 
 
 def _dram_shares(s: Scenario) -> Iterator[Found]:

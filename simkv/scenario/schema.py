@@ -107,6 +107,10 @@ class Engine(Section):
     hybrid_kv_cache: Annotated[
         StrictBool, Field(description="Free what has left a window; false: layers with one grow as all others do")
     ]
+    preemption: Literal["recompute", "swap"] = Field(
+        default="recompute",
+        description="What a request that has to give its VRAM back does later: compute again, or load from DRAM",
+    )
     reserve_full_prompt: Annotated[StrictBool, Field(description="Admit only what has room for its whole prompt")]
     load: Literal["hold", "overlap", "block"] = Field(
         description="hold: a request waits for its load while others run; overlap: its step waits layer by layer; "

@@ -21,6 +21,7 @@ from simkv.sim.prefetch import make_prefetcher
 from simkv.sim.recorder import Recorder
 from simkv.sim.scheduler import Chunk, Scheduler
 from simkv.sim.series import boundary_s, steps_to_reach
+from simkv.sim.swap import Swapper
 from simkv.sim.tiers import ReplicaTiers
 from simkv.sim.waits import begin_waiting
 from simkv.workload.request import Request
@@ -63,6 +64,7 @@ class Engine:
         self.chunks: list[Chunk] = []
         """What the step in progress computes of prompts."""
         self.holdings = Holdings(self.config, mover)
+        self.swapper = Swapper(self.config, mover) if self.config.preemption == "swap" else None
         self.scheduler = Scheduler(self)
         self.prefetcher = make_prefetcher(self, config.offload)
         self.step = 0
@@ -91,6 +93,11 @@ class Engine:
         mover.wake = self.wake
         if config.offload.when_full == "retry":
             mover.ledger.room.append(self.room_below)
+
+    @property
+    def swapping(self) -> bool:
+        """VRAM is free in name only: what was in it is still being copied from it."""
+        return self.swapper is not None and self.swapper.under_way > 0
 
     # ---- what others call
 
@@ -201,9 +208,8 @@ class Engine:
             return
         now = self.clock._now
         self.clock.take_turn(self._rank)
-        waited = self.mover.waited
-        if waited is not None:
-            waited.clear()
+        if self.mover.waited:
+            self.mover.waited.clear()
         changed = self._complete(now)
         if self._offer_again:
             self._offer_again = False
@@ -276,7 +282,7 @@ class Engine:
         self.gauge.set_running(now, len(self.running))
 
     def preempt(self, live: Live, now: float) -> None:
-        """Take ``live`` out of the batch: all its blocks go back, it computes again later."""
+        """Take ``live`` out of the batch: all its blocks go back, and it loads or computes them again later."""
         step = self.step
         made = live.made(step)
         tokens = live.context(step)
@@ -286,6 +292,8 @@ class Engine:
         if live is self.partial:
             self.partial = None
         self._leave(live, now, keep_outputs=False)
+        if self.swapper is not None:
+            self.swapper.out(live, tokens)
         live.step0 = -1
         live.computed_once = max(live.computed_once, tokens)
         live.generated = made

@@ -6,6 +6,7 @@ Every byte that changes tier goes through here and over a lane of the fabric, on
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -21,6 +22,18 @@ Load = Callable[[Done], tuple[int, int]]
 """Starts a load, given what to call when it is through; returns its bytes and descriptors."""
 
 
+@dataclass(slots=True)
+class SwapCounts:
+    """What preemption by swap moved."""
+
+    requests: int = 0
+    """Preemptions after which something was kept in DRAM."""
+    refused: int = 0
+    """Preemptions for which DRAM had no room: they computed again."""
+    out_blocks: int = 0
+    in_blocks: int = 0
+
+
 class Ledger:
     """Transfers of one host that somebody may wait for, and what was refused."""
 
@@ -29,6 +42,7 @@ class Ledger:
         self.waiters: dict[int, list[Done]] = {}
         self.carriers: dict[int, tuple[Lane, Transfer]] = {}
         self.refused_stores = 0
+        self.swaps = SwapCounts()
         self.room: list[Done] = []
         """Called when something was let go of, so that a store that was refused may fit."""
 
@@ -85,8 +99,9 @@ class Mover:
         self.spills = offload.write == "write_back" and tiers.can_store
         """Evicted blocks go down a tier, so an eviction is a decision with consequences."""
         assert tiers.unit_blocks == 1 or not (self.spills or self.exclusive), "blocks are evicted one by one"
-        self.waited: list[int] | None = [] if offload.write_back_blocks and self.spills else None
-        """Write-downs of evicted blocks since the engine last looked, where its next step waits for them."""
+        self._spills_block = offload.write_back_blocks and self.spills
+        self.waited: list[int] = []
+        """Write-downs since the engine last looked that its next step waits for: it takes over their room."""
         self.sync: Done = lambda: None
         """Brings the replica's VRAM up to now; called before anything here changes it."""
         self.wake: Done = lambda: None
@@ -245,10 +260,34 @@ class Mover:
                 self.ledger.refused_stores += 1
             if reserved is not None and reserved.blocks:
                 transfer, handle, blocks = reserved
-                if self.waited is not None:
+                if self._spills_block:
                     self.waited.append(transfer)
                 through = partial(self._arrived, pool, handle, extent.spans, transfer)
                 self._down(blocks, transfer, through, WRITE_BACK, 0)
+
+    def put_aside(self, spans: Spans, units: int, owner: Owner, done: Done) -> tuple[Node, int] | None:
+        """Write what DRAM lacks of the first ``units`` units down, out of VRAM that the next step takes over.
+
+        Returns what holds all of them in DRAM, until the caller unpins it, and how many are written, after which
+        ``done()`` is called; None where DRAM can't be used or has no room for them.
+        """
+        tiers, pool = self.tiers, owner.dram
+        if pool is None or not (tiers.can_store and tiers.can_load):
+            return None
+        reserved = self._reserve(pool, spans, 0, units)
+        if reserved is None:
+            return None
+        transfer, handle, added = reserved
+        kept = pool.index.pin(Match(handle, handle.end, 0), use=False)
+        if added:
+
+            def through() -> None:
+                done()
+                self._arrived(pool, handle, spans, transfer)
+
+            self.waited.append(transfer)
+            self._down(added, transfer, through, DEMAND, owner.rank)
+        return kept, added
 
     def cascade(self, extent: Extent, owner: Owner) -> None:
         """Write what SSD lacks of an extent in DRAM, in units, down to it."""

@@ -122,7 +122,7 @@ class QueuePrefetcher(Stopping):
         blocks = lower.dram_end - found.end
         if blocks <= 0:
             return True
-        if blocks > engine.pool.free_blocks and not self._room_for(live):
+        if engine.swapping or (blocks > engine.pool.free_blocks and not self._room_for(live)):
             return False
         live.fetched.append((found.end, lower.dram_end))
         engine.mover.prefetch(live.request.spans, found, lower, live.owner)

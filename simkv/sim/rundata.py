@@ -108,4 +108,6 @@ class RunData:
     """Queue prefetcher: loaded_bytes, used_bytes, wasted_bytes (0 where there is none)."""
     active: Measured | None = None
     """Active offload: sums over the steps that only decode; None without it."""
+    swap: dict[str, int] = field(default_factory=dict)
+    """Preemption by swap: requests, refused, out_blocks, in_blocks (empty where preempted requests compute again)."""
     wall_s: float = 0.0

@@ -78,6 +78,9 @@ class Scheduler(WaitingQueue):
             self.look_again = bool(self.waiting)
             return True
         changed |= preempted or bool(engine.chunks)
+        if engine.swapping:  # nobody ran on, and nobody is let in before the room is free
+            self.look_again = bool(self.waiting)
+            return changed
         if self.waiting and look:
             changed |= self._admit(now, budget)
         if not engine.running and not engine.gauge.held and self.waiting:
@@ -200,6 +203,8 @@ class Scheduler(WaitingQueue):
         if need > pool.available_blocks - unpinned_blocks(match):
             return -1
         self._note_hits(live, vram_end, hit_end)
+        if live.swapped is not None:
+            engine.mover.ledger.swaps.in_blocks += hit_end - vram_end
         live.handle = pool.index.pin(match, use=not live.preemptions)
         live.tokens = tokens
         load = None
@@ -234,6 +239,8 @@ class Scheduler(WaitingQueue):
         ``need`` of them are of its tokens, ``side`` of its windows and states.
         """
         heappop(self.waiting)
+        if live.swapped is not None and self.engine.swapper is not None:
+            load = self.engine.swapper.back(live, load)
         if need + side:
             self.engine.holdings.take(need + side)
             live.blocks_held = need

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import asdict
 from math import nan
 from time import perf_counter
 
@@ -232,6 +233,7 @@ class System:
             fixed_until_s=self.fixed_until_s,
             prefetch={"loaded_bytes": fetched, "used_bytes": used, "wasted_bytes": fetched - used},
             active=self._measured(),
+            swap=self._swaps(),
             wall_s=wall_s,
         )
 
@@ -279,6 +281,12 @@ class System:
         if not both or not self.config.link.uplink_bytes_per_s:
             return {}
         return {"uplink_h2d": both // 2, "uplink_d2h": both // 2}
+
+    def _swaps(self) -> dict[str, int]:
+        if self.config.engine.preemption == "recompute":
+            return {}
+        counts = [asdict(ledger.swaps) for ledger in self.ledgers]
+        return {name: sum(each[name] for each in counts) for name in counts[0]}
 
     def pools(self) -> dict[str, list[KVPool]]:
         """Every pool by tier."""
