@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from simkv.sim.config import Scheduling
 from simkv.sim.live import Live
@@ -51,6 +51,14 @@ class WaitingQueue:
             self._fronts -= 1
             live.order = (0, self._fronts)
         self.put_back(live)
+
+    def take(self, live: Live) -> None:
+        """Take a request out of the queue, quickly where it is the first."""
+        if self.waiting[0][1] is live:
+            heappop(self.waiting)
+        else:
+            self.waiting.remove((live.order, live))
+            heapify(self.waiting)
 
     def put_back(self, live: Live) -> None:
         """Queue a request in the place that it has already."""

@@ -9,7 +9,6 @@ the resident share allow.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop
 
 from simkv.sim.active.assembly import assemble
 from simkv.sim.active.pinned import streamed
@@ -71,7 +70,8 @@ class ActiveEngine:
         self._begun_s = 0.0
         self._stepping = False
         self._fires = False
-        self._writes_before = 0
+        self._writes_before = self._places = 0
+        self.store.promises.taken_back.append(self._look_again)
 
     # ---- what others call
 
@@ -87,12 +87,17 @@ class ActiveEngine:
             self._fires = True
             self.clock.at(self.clock._now, self._rank, self._on_boundary)
 
+    def _look_again(self) -> None:
+        """There is more room below VRAM than before, perhaps for who waits here."""
+        if self.scheduler.waiting:
+            self.wake()
+
     def sync(self) -> None:
         """Nothing lags behind: every step is an event."""
 
     def can_ever_fit(self, request: Request) -> bool:
         """Whether ``request`` could be served if nobody else were here."""
-        return self.store.fits_alone(request.prompt_tokens + request.output_tokens)
+        return self.store.fits_alone(request.prompt_tokens + request.output_tokens - 1)
 
     def carried_bytes(self) -> dict[str, int]:
         """Bytes by lane that steps asked for and wrote down."""
@@ -195,7 +200,6 @@ class ActiveEngine:
         self._output(seq, now)
 
     def _end_prefill(self, seq: Sequence, now: float) -> None:
-        self.partial = None
         self._output(seq, now)
         if seq.live in self.running:
             seq.live.enter(DECODE, now)
@@ -265,12 +269,17 @@ class ActiveEngine:
         self._stop(live, now)
         live.enter(PREEMPTED, now)
         if not (self.active.swap and seq.decoding and self.store.swap_out(seq)):
-            live.computed_once = max(live.computed_once, live.tokens)
-            live.target = live.request.prompt_tokens + live.generated
-            live.tokens = 0
-            self.store.leave(seq)
+            self._begin_anew(seq)
         self.backlog_tokens += live.target
         self.scheduler.push_front(live)
+
+    def _begin_anew(self, seq: Sequence) -> None:
+        """Nothing of ``seq`` stays: it computes again what it had."""
+        live = seq.live
+        live.computed_once = max(live.computed_once, live.tokens)
+        live.target = live.request.prompt_tokens + live.generated
+        live.tokens = 0
+        self.store.leave(seq)
 
     def _add_chunk(self, seq: Sequence, budget: int) -> int:
         live = seq.live
@@ -285,23 +294,44 @@ class ActiveEngine:
         while self.scheduler.waiting and budget > 0 and self.partial is None:
             if len(self.running) + self.gauge.held >= self.config.max_num_seqs:
                 return
-            live = self.scheduler.waiting[0][1]
-            seq = self.store.sequences.get(live)
-            if seq is not None:
-                if not self.store.resume(seq):
-                    return
-            else:
-                seq = self.store.admit(live)
-                if seq is None:
-                    return
-            heappop(self.scheduler.waiting)
+            seq = self._let_in(self.scheduler.waiting[0][1])
+            if seq is None and not self.running and not self.gauge.held:
+                seq = self._out_of_turn()
+            if seq is None:
+                return
+            self.scheduler.take(seq.live)
             budget -= self._start(seq, now, budget)
+
+    def _let_in(self, live: Live) -> Sequence | None:
+        """Give ``live`` what it needs to run; None, giving nothing, where that can't be had."""
+        seq = self.store.sequences.get(live)
+        if seq is None:
+            return self.store.admit(live)
+        return seq if self.store.resume(seq) else None
+
+    def _out_of_turn(self) -> Sequence | None:
+        """Nobody runs and there is no room for the first: those that wait with their KV below VRAM hold it.
+
+        The first of them that can goes on; where none can, the last ones let go of it and compute it again.
+        """
+        below = [live for _, live in sorted(self.scheduler.waiting) if live in self.store.sequences]
+        for live in below:
+            if (seq := self._let_in(live)) is not None:
+                return seq
+        while below and self.active.keeps_prompts:
+            live = below.pop()
+            self.backlog_tokens -= live.target
+            self._begin_anew(self.store.sequences[live])
+            self.backlog_tokens += live.target
+            if (seq := self._let_in(self.scheduler.waiting[0][1])) is not None:
+                return seq
+        return None
 
     def _start(self, seq: Sequence, now: float, budget: int) -> int:
         """Let an admitted sequence take part; returns the tokens of the step that it uses."""
         live = seq.live
         self.backlog_tokens -= live.target
-        if self.active.prefill == "here" and not seq.decoding:
+        if self.active.keeps_prompts and not seq.decoding:
             self._join(seq, now, RECOMPUTE if live.preemptions else PREFILL)
             self.store.find(seq, self.config.most_hit_blocks(live.target))
             return self._add_chunk(seq, budget)
@@ -333,6 +363,9 @@ class ActiveEngine:
         self._join(seq, now, DECODE)
         self._decode(seq)
         if decode_now:
+            blocks = self.store.share.total(seq.live.tokens + 1)
+            grown = blocks == seq.blocks or self.store.grow(seq, blocks, self.step)
+            assert grown, "its next token was counted when it was let in"
             self._decoding.append(seq)
 
     def _join(self, seq: Sequence, now: float, state: int) -> None:
@@ -340,6 +373,8 @@ class ActiveEngine:
         live.enter(state, now)
         if live.scheduled_s < 0.0:
             live.scheduled_s = now
+        self._places += 1
+        live.place = self._places
         self.running[live] = None
         self.gauge.set_running(now, len(self.running))
 

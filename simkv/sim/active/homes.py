@@ -16,7 +16,7 @@ Blocks = NDArray[np.int64]
 class Homes:
     """The homes of one sequence's blocks: which of them have one, and in which tier."""
 
-    __slots__ = ("_pools", "at", "dram", "ssd")
+    __slots__ = ("_number", "_pools", "_promises", "at", "dram", "ssd")
 
     def __init__(self, tiers: ReplicaTiers, blocks: int) -> None:
         self.at: NDArray[np.int8] = np.zeros(blocks, np.int8)
@@ -24,13 +24,15 @@ class Homes:
         self.dram = 0
         self.ssd = 0
         self._pools: tuple[KVPool | None, KVPool | None] = (tiers.dram, tiers.ssd)
+        self._promises = tiers.host.promises
+        self._number = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
 
     def room(self) -> int:
         """Return how many more blocks can have a home."""
         return sum(pool.available_blocks for pool in self._pools if pool is not None)
 
     def settle(self, blocks: Blocks, lowest: bool = False) -> tuple[int, int] | None:
-        """Give every one of ``blocks`` that has none a home, in order: DRAM first (``lowest``: SSD first).
+        """Give every one of ``blocks`` that has none a home, in order: DRAM first (``lowest``: SSD that is spare first).
 
         Returns how many went to DRAM and to SSD, or None, changing nothing, where both are short.
         """
@@ -39,7 +41,7 @@ class Homes:
         if len(homeless) > sum(free):
             return None
         first, second = (1, 0) if lowest else (0, 1)
-        split = min(len(homeless), free[first])
+        split = min(len(homeless), free[first], self._promises.spare_ssd(self._number) if lowest else free[first])
         counts = [0, 0]
         counts[first], counts[second] = split, len(homeless) - split
         self.at[homeless[:split]] = first + 1
@@ -50,6 +52,7 @@ class Homes:
                 pool.take(count)
         self.dram += counts[0]
         self.ssd += counts[1]
+        self._promises.on_ssd[self._number] += counts[1]
         return counts[0], counts[1]
 
     def leave(self, blocks: Blocks) -> None:
@@ -70,6 +73,7 @@ class Homes:
                 pool.give(count)
         self.dram -= dram
         self.ssd -= ssd
+        self._promises.on_ssd[self._number] -= ssd
 
     def split(self, blocks: Blocks) -> tuple[int, int]:
         """Return how many of ``blocks`` lie in DRAM and on SSD."""

@@ -17,6 +17,7 @@ class Sequence:
         "cold_dram",
         "cold_ssd",
         "decoding",
+        "here",
         "homes",
         "live",
         "promised",
@@ -32,6 +33,8 @@ class Sequence:
         self.base = -1
         """Of its region in the resident set (sparse access)."""
         self.decoding = False
+        self.here = False
+        """It holds VRAM."""
         self.blocks = 0
         """Blocks of KV that it has, the last perhaps in part."""
         self.resident = 0

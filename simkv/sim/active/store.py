@@ -48,7 +48,7 @@ class ActiveStore:
         """Return the most blocks below VRAM that a sequence of ``blocks`` blocks needs."""
         if self.config.write == "never":
             return 0
-        if self.config.sparse or self.config.write == "write_through":
+        if self.config.sparse or self.config.write == "write_through" or not self.config.keeps_prompts:
             return blocks
         return blocks - self.share.resident(blocks)
 
@@ -61,17 +61,31 @@ class ActiveStore:
 
     def admit(self, live: Live) -> Sequence | None:
         """Take what ``live`` needs for its whole prompt; None, taking nothing, where it can't be had."""
-        blocks = self.share.total(live.target)
-        taken = self.share.taken(blocks)
-        area = self.share.budget_blocks if isinstance(self.share, SharedBudget) and not self._area else 0
-        if taken + area > self.pool.available_blocks or not self.promises.give(self._dram, self.below(blocks)):
+        taken = self.share.taken(self.share.total(live.target))
+        below = self.below(self.share.total(live.target if self.config.keeps_prompts else live.last_tokens))
+        if not self._has_room(taken) or not self.promises.give(self._dram, below):
             return None
-        self._area += area
-        self.pool.take(taken + area)
         seq = Sequence(live, self._homes(live))
-        seq.taken, seq.promised = taken, self.below(blocks)
+        seq.promised = below
         self.sequences[live] = seq
+        self._take(seq, taken)
         return seq
+
+    def _has_room(self, taken: int) -> bool:
+        """Whether one more sequence, which takes ``taken`` blocks, fits into VRAM."""
+        if isinstance(self.share, SharedBudget):
+            if not self._area:
+                taken += self.share.budget_blocks
+            elif sum(seq.here for seq in self.sequences.values()) >= self.share.budget_blocks:
+                return False
+        return taken <= self.pool.available_blocks
+
+    def _take(self, seq: Sequence, taken: int) -> None:
+        seq.here, seq.taken = True, taken
+        if isinstance(self.share, SharedBudget) and not self._area:
+            self._area = self.share.budget_blocks
+            taken += self._area
+        self.pool.take(taken)
 
     def _homes(self, live: Live) -> Homes:
         blocks = self.share.total(live.last_tokens) + 1
@@ -93,13 +107,12 @@ class ActiveStore:
 
     def resume(self, seq: Sequence) -> bool:
         """Take VRAM again for a sequence whose KV stayed below; False where it can't be had."""
-        taken = self.share.taken(self.share.total(seq.live.tokens + 1))
-        area = self.share.budget_blocks if isinstance(self.share, SharedBudget) and not self._area else 0
-        if taken + area > self.pool.available_blocks:
+        blocks = self.share.total(seq.live.tokens + 1)
+        taken, below = self.share.taken(blocks), max(0, self.below(blocks) - seq.promised)
+        if not self._has_room(taken) or not self.promises.give(self._dram, below):
             return False
-        self._area += area
-        self.pool.take(taken + area)
-        seq.taken = taken
+        seq.promised += below
+        self._take(seq, taken)
         return True
 
     def grow(self, seq: Sequence, blocks: int, step: int) -> bool:
@@ -120,8 +133,8 @@ class ActiveStore:
         """Let go of all that ``seq`` has in VRAM."""
         self.residency.end(seq)
         self.pool.give(seq.taken)
-        seq.taken = seq.resident = 0
-        if self._area and not any(other.taken for other in self.sequences.values()):
+        seq.here, seq.taken, seq.resident = False, 0, 0
+        if self._area and not any(other.here for other in self.sequences.values()):
             self.pool.give(self._area)
             self._area = 0
 
@@ -212,7 +225,7 @@ class ActiveStore:
         assert settled is not None, "more was promised below VRAM than there is"
         seq.resident = resident if tier == "vram" else 0
         live.hit_vram = live.hit_dram = live.hit_ssd = 0
-        setattr(live, f"hit_{tier}", live.tokens)
+        setattr(live, f"hit_{tier}", min(live.tokens, live.request.prompt_tokens))
         live.ceiling = max(live.ceiling, live.tokens)
 
     def to_load(self, seq: Sequence) -> Pieces:
@@ -228,7 +241,7 @@ class ActiveStore:
         """``seq`` decodes from its next step on."""
         live = seq.live
         if seq.access is None and self.config.sparse:
-            computed = live.tokens if self.config.prefill != "here" else live.request.prompt_tokens
+            computed = live.request.prompt_tokens - (not self.config.keeps_prompts)
             seq.access = self.pattern.open(live.request.id, computed, live.request.output_tokens)
         seq.decoding = True
         self.residency.begin(seq, step)

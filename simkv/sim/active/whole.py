@@ -85,14 +85,13 @@ class Beside(WholeStep):
         work = self.work
         whole = self._pieces()
         self._count()
-        waits = [flight for flight in work.flights if not flight.over]
-        self._rest = 1 + (len(whole) > 0) + len(waits)
+        self._rest = 1 + (len(whole) > 0) + sum(len(flight.missing) for flight in work.flights)
         self.busy(True)
         if len(whole):
             self.bring(whole, self._part)
-        for flight in waits:
-            self.traffic.need(1)
-            flight.wait(self.layers - 1, self._flown)
+        for flight in work.flights:
+            self.traffic.need(len(flight.missing))
+            flight.wait_for_all(self._flown)
         self.after(work.compute_s, self._computed)
 
     def _flown(self) -> None:

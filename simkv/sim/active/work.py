@@ -43,8 +43,18 @@ class Flight:
         """Whether everything is here."""
         return not self._left
 
+    def wait_for_all(self, call: Done) -> None:
+        """Have ``call`` made once for each layer that isn't here, when its pieces, urgent from now on, are."""
+        for layer in self.missing:
+            self.wait(layer, call)
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the layers that aren't here."""
+        return [layer for layer, arrived in enumerate(self.arrived) if not arrived]
+
     def wait(self, layer: int, call: Done) -> None:
-        """Have ``call`` made when the pieces of ``layer``, urgent from now on, are here."""
+        """Have ``call`` made when the pieces of ``layer``, which isn't here and is urgent from now on, are here."""
         self._waiting.setdefault(layer, []).append(call)
         load = self.loads.get(layer)
         if load is not None:
