@@ -282,6 +282,20 @@ def test_lmcache_cpu_and_disk_both_get_what_is_stored_and_disk_hits_come_back_to
     assert held_blocks(system.engines[0].tiers.dram) == 3
 
 
+def test_lmcache_disk_hit_blocks_the_whole_batch_too() -> None:
+    config = lmcache(dram_blocks=3 * 16, ssd_blocks=20 * 16, num_gpu_blocks=90, h2d=8000.0, ssd_read=4000.0)
+    requests = [same(0, 0.0, 300, 1, 1), *(request(1 + k, 30.0 * (k + 1), 700, 1) for k in range(3))]
+    requests.append(request(8, 200.0, 16, 100))
+    system, data = run_system(config, [*requests, same(9, 250.5, 300, 1, 1)])
+    assert column(data, "hit_ssd_tokens", [9]) == [256]
+    # 16 blocks in 4 s from disk to the CPU, in 2 s from there to the GPU, and a step; nobody decodes meanwhile
+    assert column(data, "first_token_s", [9]) == pytest.approx([251.0 + 4.0 + 2.0 + 1.0])
+    assert column(data, "finish_s", [8]) == pytest.approx([200.0 + 100.0 + 6.0])
+    assert data.load_waits == 0
+    held = run(replace(config, engine=replace(config.engine, load="hold")), [*requests, same(9, 250.5, 300, 1, 1)])
+    assert column(held, "finish_s", [8]) == [300.0] and held.load_waits > 0
+
+
 def test_lmcache_evicts_suffixes_first() -> None:
     config = lmcache(dram_blocks=3 * 16)
     data = run(config, [same(0, 0.0, 520, 1, 1), request(1, 50.0, 520, 1), same(2, 100.0, 520, 1, 1)])

@@ -47,6 +47,8 @@ class Engine:
         self.step_exact = config.step_exact
         self.load_in_step = config.engine.load != "hold"
         """A request takes part at once, and its step waits for its load."""
+        self.blocks_batch = config.engine.load == "block"
+        """What is read from SSD first is waited for in the step too."""
         self.reads_on_demand = config.offload.prefetch != "arrival"
         """What lies on SSD is read when its request has its turn, and not only ahead of it."""
         self.number = number

@@ -120,26 +120,40 @@ class Mover:
             self.spill(taken)
 
     def receive(
-        self, held: Node, spans: Spans, end: int, known: Match | None, priority: int, owner: Owner
+        self, held: Node, spans: Spans, end: int, known: Match | None, priority: int, owner: Owner, after: int = 0
     ) -> tuple[Node, Load]:
         """Make room in VRAM below the pinned path ``held`` for the blocks up to ``end`` of ``spans``.
 
-        The owner's DRAM must have them (``known``: what it says of them). They are entered as on their way, so that
-        whoever meets them waits instead of loading them again. Returns the new handle, to which the pins
-        moved, and what starts the load.
+        The owner's DRAM must have them (``known``: what it says of them), or the transfer ``after`` be bringing what
+        it lacks, which the load then waits for. They are entered as on their way, so that whoever meets them waits
+        instead of loading them again. Returns the new handle, to which the pins moved, and what starts the load.
         """
         dram, vram = owner.dram, self.tiers.vram
         assert dram is not None
         start = held.end
         units, below = self.tiers.units_over(end), start // self.tiers.unit_blocks
         source = dram.index.pin(known or dram.index.match(spans, units, below))  # before room is made: that may spill
+        if after:
+            source, lacking = dram.index.extend(source, spans, units)
+            assert not lacking, "a load of what is not coming"
         assert source.end == units, "a load of what is not there"
         self.make_room(end - start)
         transfer = self.ledger.open()
         handle, added = vram.index.extend(held, spans, end, pending=transfer)
         assert added == end - start, "a load of what is there"
         vram.written_blocks += added
-        return handle, lambda done: self.load(spans, start, end, source, handle, transfer, done, priority, owner)
+
+        def load(done: Done) -> tuple[int, int]:
+            return self.load(spans, start, end, source, handle, transfer, done, priority, owner)
+
+        def load_later(done: Done) -> tuple[int, int]:
+            self.ledger.follow(after, lambda: load(done))
+            return self._load_size(end - start)
+
+        return handle, load_later if after else load
+
+    def _load_size(self, blocks: int) -> tuple[int, int]:
+        return blocks * self.tiers.block_bytes, blocks * self.tiers.descriptors_per_block
 
     def load(
         self,
@@ -172,8 +186,7 @@ class Mover:
             self.ledger.close(transfer)
             self.wake()
 
-        nbytes = (end - start) * tiers.block_bytes
-        descriptors = (end - start) * tiers.descriptors_per_block
+        nbytes, descriptors = self._load_size(end - start)
         carried = tiers.h2d.submit(nbytes, descriptors, priority, through, owner.rank)
         self.ledger.carriers[transfer] = tiers.h2d, carried
         return nbytes, descriptors

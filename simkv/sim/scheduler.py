@@ -183,13 +183,20 @@ class Scheduler(WaitingQueue):
             transfer = engine.mover.promote(spans, lower, DEMAND, live.owner)
             if transfer:
                 live.promoted.append((lower.dram_end, lower.ssd_end))
+                if engine.blocks_batch:
+                    return self._claim(live, now, budget, match, lower.ssd_end, None, transfer)
                 return self._wait_for(live, transfer, LOAD_SSD, now)
             # the attempt may have cut what was matched
             lower = engine.tiers.lookup(spans, live.target, limit, match.end, dram)
         return self._claim(live, now, budget, match, lower.dram_end, lower.dram)
 
-    def _claim(self, live: Live, now: float, budget: int, match: Match, hit_end: int, dram: Match | None) -> int:
-        """Take the VRAM hit and, where there is one, the DRAM hit up to ``hit_end``; side effects only if all fits."""
+    def _claim(
+        self, live: Live, now: float, budget: int, match: Match, hit_end: int, dram: Match | None, coming: int = 0
+    ) -> int:
+        """Take the VRAM hit and, where there is one, the DRAM hit up to ``hit_end``; side effects only if all fits.
+
+        ``coming``: a transfer that brings into DRAM what of that it lacks.
+        """
         engine, pool, config = self.engine, self.engine.pool, self.config
         vram_end = match.end
         holds = hit_end > vram_end and not engine.load_in_step
@@ -209,7 +216,9 @@ class Scheduler(WaitingQueue):
         live.tokens = tokens
         load = None
         if hit_end > vram_end:
-            live.handle, load = engine.mover.receive(live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner)
+            live.handle, load = engine.mover.receive(
+                live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner, coming
+            )
         if holds:
             assert load is not None
             heappop(self.waiting)
