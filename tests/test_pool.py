@@ -256,3 +256,31 @@ def test_whole_nodes_are_what_single_commits_added() -> None:
     pool.make_room(3)
     assert pool.index.match(content, 8).end == 5
     pool.check_integrity()
+
+
+@pytest.mark.parametrize("policy", ["slru", "arc", "s3fifo"])
+def test_pool_tells_its_policy_the_capacity(policy: str) -> None:
+    """With room for 8 blocks: four segments of two; a target of at most 8; a small queue of none."""
+    pool = KVPool(8, 1, policy)
+    for stream in range(1, 9):
+        pool.take(1)
+        pool.index.unpin(pool.commit(pool.index.root, ((stream, 0, 1),), 1)[0])
+    places = [node.queue for node in pool.index.root.children.values()]
+    assert places == {"slru": [1, 1, 2, 2, 3, 3, 4, 4], "arc": [1] * 8, "s3fifo": [2] * 8}[policy]
+
+
+def test_pool_lifetime_counts_outlive_evictions() -> None:
+    """What was used most before it was evicted stays longer when it is back."""
+    pool = KVPool(2, 1, "lfu", count="lifetime")
+
+    def use(stream: int) -> None:
+        spans = ((stream, 0, 1),)
+        handle = pool.index.pin(pool.index.match(spans, 1))
+        if not handle.end:
+            pool.take(1)
+            handle, _ = pool.commit(handle, spans, 1)
+        pool.index.unpin(handle)
+
+    for stream in (1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 1, 4):  # 1 goes for 3, 2 for 1, 1 for 4
+        use(stream)
+    assert [pool.index.match(((stream, 0, 1),), 1).end for stream in (1, 2, 3, 4)] == [0, 0, 1, 1]

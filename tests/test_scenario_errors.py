@@ -79,6 +79,16 @@ def test_base_is_valid() -> None:
             "lambda out",
         ),
         (
+            "offload: {eviction: {policy: arc, count: lifetime}}",
+            's.yaml:12: offload.eviction.count = "lifetime": does nothing with policy arc; write policy: score or '
+            "lfu, or leave count out",
+        ),
+        (
+            "offload: {eviction: {policy: lfu, half_life: 100}}",
+            "s.yaml:12: offload.eviction.half_life = 100: does nothing unless count is decayed; write count: "
+            "decayed, or leave half_life out",
+        ),
+        (
             "offload: {eviction: {policy: score, lambda: 1.5}}",
             "s.yaml:12: offload.eviction.lambda = 1.5: too large; the most that makes sense here is 1",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simkv.kvcache.eviction import make_policy
+from simkv.kvcache.eviction import CountMode, make_policy
 from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.node import Extent, Match, Node
 from simkv.workload.request import Spans
@@ -25,11 +25,19 @@ class KVPool:
         lam: float | None = None,
         merge: bool = True,
         whole: bool = False,
+        count: CountMode = "in_cache",
+        half_life_uses: float | None = None,
     ) -> None:
-        """``whole``: nodes of the index are evicted whole, and aren't merged."""
+        """``whole``: nodes of the index are evicted whole, and aren't merged.
+
+        ``policy``, ``lam``, ``count`` and ``half_life_uses`` are those of
+        :func:`~simkv.kvcache.eviction.make_policy`.
+        """
         self.capacity_blocks = capacity_blocks
         merge = merge and policy == "lru" and not whole
-        self.index = PrefixIndex(block_tokens, make_policy(policy, lam), merge, whole)
+        self.index = PrefixIndex(block_tokens, make_policy(
+            policy, lam, capacity_blocks=capacity_blocks, count=count, half_life_uses=half_life_uses
+        ), merge, whole)  # fmt: skip
         self.private_blocks = 0
         self.written_blocks = 0
         """Blocks ever taken or stored: how often the tier was filled."""

@@ -179,6 +179,8 @@ def offload_config(resolved: Resolved) -> OffloadConfig:
     config = OffloadConfig(
         eviction=offload.eviction.policy,
         eviction_lambda=offload.eviction.lambda_,
+        eviction_count=offload.eviction.count or "in_cache",
+        eviction_half_life_uses=offload.eviction.half_life,
         write=offload.write,
         relation=resolved.scenario.tiers.relation,
         prefetch=_reuse_prefetch(offload.prefetch.policy),

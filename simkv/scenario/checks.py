@@ -9,6 +9,7 @@ from simkv.scenario.batch_checks import batch_faults, batch_idle_paths
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.class_checks import class_faults
 from simkv.scenario.lower_checks import lower_faults
+from simkv.scenario.offload_schema import Eviction
 from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
@@ -130,11 +131,25 @@ def _pool(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("engine", "max_num_batched_tokens"), "below max_num_seqs, which engines refuse", mend)
 
 
+def _counts(eviction: Eviction) -> Iterator[Fault]:
+    """Refuse a way to count uses that nobody goes by, and a half life without decay (or the other way round)."""
+    place = ("offload", "eviction")
+    if eviction.count is not None and eviction.policy not in ("score", "lfu"):
+        mend = "write policy: score or lfu, or leave count out"
+        yield Fault((*place, "count"), f"does nothing with policy {eviction.policy}", mend)
+    if eviction.half_life is not None and eviction.count != "decayed":
+        mend = "write count: decayed, or leave half_life out"
+        yield Fault((*place, "half_life"), "does nothing unless count is decayed", mend)
+    if eviction.count == "decayed" and eviction.half_life is None:
+        yield Fault((*place, "half_life"), "is missing", "say after how many uses of anything a use counts half")
+
+
 def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
     offload = s.offload
     if offload.eviction.lambda_ is not None and offload.eviction.policy != "score":
         mend = "write policy: score, or leave lambda out"
         yield Fault(("offload", "eviction", "lambda"), f"does nothing with policy {offload.eviction.policy}", mend)
+    yield from _counts(offload.eviction)
     if offload.prefetch.window is not None and offload.prefetch.policy != "queue":
         mend = "write policy: queue, or leave window out"
         yield Fault(("offload", "prefetch", "window"), f"does nothing with policy {offload.prefetch.policy}", mend)

@@ -34,10 +34,10 @@ class Eviction(Section):
     )
     count: Literal["in_cache", "lifetime", "decayed"] | None = Field(
         default=None,
-        description="score: uses since a block came in (absent: this), since it exists, or halved every half_life uses",
+        description="score, lfu: uses since a block came in (absent: this), in all, or halved every half_life uses",
     )
     half_life: Annotated[float | None, Quantity("number", least=1)] = Field(
-        default=None, description="score with count decayed: uses of anything after which an old use counts half"
+        default=None, description="count decayed: uses of anything after which an old use counts half"
     )
     incoming: Literal["protected", "candidate"] | None = Field(
         default=None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
 
+from simkv.kvcache.eviction import CountMode
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.batchmode.config import BatchConfig
 
@@ -167,6 +168,9 @@ class OffloadConfig:
 
     eviction: str = "lru"
     eviction_lambda: float | None = None
+    eviction_count: CountMode = "in_cache"
+    """How score and lfu count uses."""
+    eviction_half_life_uses: float | None = None
     write: Write = "write_through"
     relation: Relation = "copy"
     prefetch: Prefetch = "none"

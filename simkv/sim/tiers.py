@@ -171,7 +171,10 @@ def make_pool(config: SystemConfig, units: int, unit_blocks: int = 1) -> KVPool:
     offload = config.offload
     merge = offload.write != "write_through_selective"
     unit_tokens = config.engine.block_tokens * unit_blocks
-    return KVPool(units, unit_tokens, offload.eviction, offload.eviction_lambda, merge, offload.whole_nodes)
+    return KVPool(
+        units, unit_tokens, offload.eviction, offload.eviction_lambda, merge, offload.whole_nodes,
+        offload.eviction_count, offload.eviction_half_life_uses,
+    )  # fmt: skip
 
 
 def blocks_of(capacity_bytes: float, block_bytes: int) -> int:

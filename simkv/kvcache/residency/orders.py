@@ -17,7 +17,7 @@ def make_order(policy: str, units: Units, lam: float | None, one_by_one: bool) -
     """Return the order of ``policy``; InputError for an unknown name, or a λ that ``score`` can't use."""
     if policy in RANKED and not one_by_one:
         return make_ranked(policy, units, lam)
-    chooser: EvictionPolicy[UnitEntry] = make_policy(policy, lam, capacity_blocks=0)
+    chooser: EvictionPolicy[UnitEntry] = make_policy(policy, lam)
     return OneByOne(units, chooser)
 
 
