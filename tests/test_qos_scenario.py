@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from simkv.errors import InputError
-from simkv.scenario.build import system_config
-from simkv.scenario.resolve import resolve_text
+from simkv.scenario.build import system_config, workload_source
+from simkv.scenario.resolve import resolve, resolve_text
+from simkv.sim import tiers
+from simkv.sim.system import System
+from simkv.workload.replay import FixedSource
+
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "qos-two-classes.yaml"
 
 BASE = """\
 name: small
@@ -72,3 +80,35 @@ def test_shares_reach_the_simulator() -> None:
 )
 def test_wrong_share_is_told_with_its_mend(assignments: tuple[str, ...], told: str) -> None:
     assert complaints(*assignments) == [told]
+
+
+# ---- a flood
+
+
+def interactive_p95_s(*assignments: str, flood: bool = True) -> float:
+    """Return the interactive class's p95 TTFT after the warm-up, ``flood``: beside the batch job."""
+    resolved = resolve(str(SCENARIO), assignments=list(assignments))
+    requests = list(workload_source(resolved, 0).arrivals())
+    kept = [one for one in requests if flood or one.cls == "interactive"]
+    data = System(system_config(resolved), FixedSource(kept)).run()
+    rows = data.requests["cls"] == data.class_names.index("interactive")
+    rows &= data.requests["arrival_s"] > resolved.scenario.run.warm_up
+    assert int(rows.sum()) > 100
+    ttft_s = (data.requests["first_token_s"] - data.requests["arrival_s"])[rows]
+    return float(np.percentile(ttft_s, 95))
+
+
+def test_interactive_class_keeps_its_ttft_under_a_flood_with_priorities_and_not_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kept: within 100 ms of its value alone, about a step and a chunk. Priorities in the queue alone don't do it."""
+    alone_s = interactive_p95_s(flood=False)
+    first_s = interactive_p95_s()
+    equal_s = interactive_p95_s("classes.batch.priority=0")
+    unbounded_s = interactive_p95_s("classes.batch.vram_share=1")
+    monkeypatch.setattr(tiers, "ranks", lambda config, classes: (0,) * len(classes))
+    queue_only_s = interactive_p95_s()
+    assert alone_s <= first_s <= alone_s + 0.1
+    assert equal_s > 4 * alone_s
+    assert queue_only_s > 4 * alone_s
+    assert unbounded_s > 4 * alone_s

@@ -129,6 +129,14 @@ def test_any_way_of_loading_brings_it_back(load: str, relation: str) -> None:
         assert system.hosts[0].dram[0].used_blocks == 0
 
 
+def test_units_of_a_lower_tier_are_swapped_whole() -> None:
+    """Of three full blocks one unit of two goes; the third is computed again with the last."""
+    config = short(unit_blocks=2, num_gpu_blocks=7)
+    data = run(config, [request(0, 0.0, 11, 12), request(1, 0.0, 11, 12)])
+    assert data.swap["requests"] == 1
+    assert data.swap["out_blocks"] == 2 and data.bytes["d2h"] == 2 * BLOCK_BYTES
+
+
 def test_baseline_without_offload_computes_again() -> None:
     data = run(without_offload(short()), TWO)
     assert data.swap == {} and column(data, "preemptions") == [0, 1]
