@@ -77,7 +77,9 @@ def with_options(rng: Random, most: int) -> Case:
         whole_nodes=rng.random() < 0.5,
         write_back_blocks=not writes_through and rng.random() < 0.7,
     )
-    engine = replace(config.engine, load=rng.choice(("hold", "overlap", "block")), preemption="recompute")
+    engine = replace(
+        config.engine, load=rng.choice(("hold", "overlap", "block")), preemption=rng.choice(("recompute", "swap"))
+    )
     return Case(replace(config, engine=engine, offload=offload), case.requests)
 
 

@@ -43,7 +43,7 @@ def _residency(s: Scenario, given: Given) -> Iterator[Fault]:
 
 def _tiers(s: Scenario, given: Given) -> Iterator[Fault]:
     offload, relation = s.offload, s.tiers.relation
-    if not s.tiers.dram.capacity and not s.tiers.dram.ratio and offload.residency < 1:
+    if not s.tiers.dram.exists and offload.residency < 1:
         mend = "give tiers.dram.capacity, like 200GiB (SSD is reached through it)"
         yield Fault(("tiers", "dram", "capacity"), "there is nothing below VRAM for the rest of the KV", mend)
     if offload.write in ("never", "write_through_selective"):

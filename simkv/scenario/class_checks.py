@@ -33,7 +33,7 @@ def _swap(s: Scenario, in_queue: bool) -> Iterator[Found]:
     path: Path = ("engine", "preemption")
     if not in_queue:
         yield path, "does nothing under active offload and in static batches: nobody is preempted", "leave it out"
-    elif not s.tiers.dram.capacity:
+    elif not s.tiers.dram.exists:
         yield path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute"
     elif not s.engine.prefix_caching:
         what = "blocks are kept by what they hold, which engine.prefix_caching false doesn't look at"
@@ -46,7 +46,7 @@ def _dram_shares(s: Scenario) -> Iterator[Found]:
     if not shares:
         return
     path: Path = ("classes", next(iter(shares)), "dram_share")
-    if not s.tiers.dram.capacity:
+    if not s.tiers.dram.exists:
         yield path, "is a part of nothing: there is no DRAM tier", "give tiers.dram.capacity, or leave it out"
     whole = sum(shares.values())
     if whole > 1 + _ROUNDING:

@@ -141,6 +141,11 @@ class Dram(Section):
     bandwidth: Rate = 160e9
     shared: StrictBool = Field(description="One pool for all replicas of a host, or an equal part for each")
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is any, by whichever measure."""
+        return bool(self.capacity or self.ratio or self.per_gpu)
+
 
 class Ssd(Section):
     capacity: Annotated[Size, Field(description="Of one host")] = 0

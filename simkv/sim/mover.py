@@ -147,7 +147,10 @@ class Mover:
             return self.load(spans, start, end, source, handle, transfer, done, priority, owner)
 
         def load_later(done: Done) -> tuple[int, int]:
-            self.ledger.follow(after, lambda: load(done))
+            def arrived() -> None:
+                load(done)
+
+            self.ledger.follow(after, arrived)
             return self._load_size(end - start)
 
         return handle, load_later if after else load
