@@ -111,8 +111,9 @@ def without_offload(config: SystemConfig) -> SystemConfig | None:
     if config.batch is not None or (active is None and config.dram.capacity_bytes < config.engine.block_bytes):
         return None
     if active is not None and (active.sparse or not active.keeps_prompts):
-        kept = {"residency": 1.0, "budget_blocks": None, "write": "never", "exclusive": False, "swap": False}
-        active = replace(active, prefetch=PrefetchConfig(), incoming="protected", **kept)  # type: ignore[arg-type]
+        kept = {"residency": 1.0, "budget_blocks": None, "write": "never", "incoming": "protected"}
+        off = {"exclusive": False, "swap": False, "reuse": False}
+        active = replace(active, prefetch=PrefetchConfig(), **kept, **off)  # type: ignore[arg-type]
     else:
         active = None
     return replace(
