@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from simkv.errors import LawError
 from simkv.kvcache.pool import KVPool
+from simkv.sim.active.engine import ActiveEngine
+from simkv.sim.active.laws import at_end, breaches, promised
 
 if TYPE_CHECKING:
     from simkv.sim.fabric import Fabric, Lane
@@ -59,6 +61,7 @@ class Audit:
             for lane in host.fabric.readers:
                 self._lane(f"host {number} {lane.name}", lane)
             self._caps(number, host.fabric)
+        self._active()
         live = self._live()
         if system.arrived != system.finished + system.rejected + live:
             self._broken("L1", "requests", f"{system.arrived} in, {system.finished} finished, {live} live")
@@ -70,11 +73,24 @@ class Audit:
         for number, engine in enumerate(system.engines):
             if engine.pool.private_blocks or self._live():
                 self._broken("L4", f"replica {number}", "the run ended with requests in it")
+            for law, what in at_end(engine) if isinstance(engine, ActiveEngine) else ():
+                self._broken(law, f"replica {number}", what)
         sojourn_s = system.recorder.sojourn_s
         if abs(self._present_time_s - sojourn_s) > RELATIVE * max(1.0, sojourn_s):
             self._broken("L10", "Little", f"requests present {self._present_time_s} s, their sojourns {sojourn_s} s")
         self._released()
         self._carried()
+
+    def _active(self) -> None:
+        """Look at what running sequences keep below VRAM."""
+        engines = [engine for engine in self.system.engines if isinstance(engine, ActiveEngine)]
+        for engine in engines:
+            for law, what in breaches(engine):
+                self._broken(law, f"replica {engine.number}", what)
+        for number, host in enumerate(self.system.hosts):
+            stores = [engine.store for engine in engines if engine.tiers.host is host]
+            for law, what in promised(stores, host.promises):
+                self._broken(law, f"host {number}", what)
 
     def _released(self) -> None:
         """Nobody is there, so nothing is held anywhere."""

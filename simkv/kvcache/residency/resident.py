@@ -175,7 +175,7 @@ class ResidentSet:
 
     def trim(self, step: int, protect: AnyIds) -> Admitted:
         """Evict until ``capacity_units`` holds again, or nothing is left but what is pending or in ``protect``."""
-        self._enter_step(step)
+        self._enter_step(step, bool(self._by_turns))
         over = self.used_units - self.capacity_units
         if over <= 0:
             return Admitted(NOBODY, NOBODY, NOBODY)

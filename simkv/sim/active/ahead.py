@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simkv.kvcache.access import ReplayAccess
 from simkv.kvcache.predict import Predictor, make_predictor, stated_accuracy
@@ -68,9 +69,15 @@ class NextStep:
         return seq.access.reads(step + self.lead)
 
     def _stated(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+        """Of what must be fetched for the step, so much is right; wrong is what could come and isn't read then."""
         true = self._known(seq, step, units, now)
         assert self.config.prefetch.accuracy is not None
-        return stated_accuracy(true, seq.blocks * self.share.groups, self.config.prefetch.accuracy, self._rng)
+        absent = self._absent(seq)
+        missing = true[absent[true]]
+        guess = stated_accuracy(
+            missing, np.setdiff1d(absent.nonzero()[0], true), self.config.prefetch.accuracy, self._rng
+        )
+        return np.concatenate((true[~absent[true]], guess))
 
     def _logged(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
         assert isinstance(seq.access, ReplayAccess)
@@ -103,6 +110,14 @@ class NextStep:
         share.went(admitted.evicted, admitted.evicted_dirty)
         share.blocks_managed += len(ids) + len(admitted.evicted)
         return flights
+
+    def _absent(self, seq: Sequence) -> NDArray[np.bool_]:
+        """Return by unit of ``seq``, those of a block to come included, whether it lies below VRAM alone."""
+        units = np.arange(len(seq.homes.at) * self.share.groups)
+        ids = seq.base + units
+        absent: NDArray[np.bool_] = ~(self.share.set.resident(ids) | self.share.set.pending(ids))
+        absent &= seq.homes.at[units // self.share.groups] != NOWHERE
+        return absent
 
     def _can_come(self, seq: Sequence, units: Ids) -> Ids:
         """Return those of ``units`` that ``seq`` has below VRAM."""

@@ -71,7 +71,14 @@ def _earned(
     )
     kind = InTurnShare if in_turn else EarnedShare
     share = kind(
-        store.share, pattern, resident, active.layers, active.prefill == "here", active.exclusive, store.write_evicted
+        store.share,
+        pattern,
+        resident,
+        active.layers,
+        active.prefill == "here",
+        active.exclusive,
+        store.keep,
+        store.write_evicted,
     )
     if isinstance(share, InTurnShare):
         share.prefetches = prefetch.policy == "next_step"

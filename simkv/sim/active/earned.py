@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simkv.kvcache.access import AccessPattern
 from simkv.kvcache.residency import ResidentSet
-from simkv.sim.active.homes import DRAM
+from simkv.sim.active.homes import DRAM, NOWHERE
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.share import ResidentShare, SharedBudget
 from simkv.sim.active.traffic import Pieces
@@ -52,9 +52,13 @@ class EarnedShare:
     def __init__(
         self, share: ResidentShare, pattern: AccessPattern, resident: ResidentSet, layers: int, computed_here: bool,
         exclusive: bool,
+        keep: Callable[[Sequence, int], None],
         write_down: Callable[[Sequence, Ids, int], None],
     ) -> None:  # fmt: skip
-        """``write_down(sequence, blocks, pieces)`` takes care of evicted units that lie nowhere else."""
+        """``keep(sequence, blocks)`` keeps no more of a prompt's newest blocks in VRAM.
+
+        ``write_down(sequence, blocks, pieces)`` takes care of evicted units that lie nowhere else.
+        """
         self.share = share
         self.pattern = pattern
         self.set = resident
@@ -65,6 +69,7 @@ class EarnedShare:
         """By layer group: how many layers it has."""
         self.computed_here = computed_here
         self.exclusive = exclusive
+        self.keep = keep
         self.write_down = write_down
         self.ahead: NextStep | None = None
         """What is fetched for the steps to come; None: nothing."""
@@ -74,6 +79,8 @@ class EarnedShare:
         self._step = 0
         self.blocks_managed = 0
         """Units that the CPU looked up, let in or evicted for the step under way."""
+        self._prefilling: dict[Sequence, int] = {}
+        """With a budget for all: blocks of it that prompts under way may keep."""
         self._owners: list[Sequence] = []
         self._bases: Ids = np.zeros(0, np.int64)
 
@@ -81,12 +88,13 @@ class EarnedShare:
 
     def begin(self, seq: Sequence, step: int) -> None:
         """``seq`` decodes from here on; what its prefill left in VRAM is its newest share."""
-        live = seq.live
-        last = self.share.total(live.last_tokens) + 1
+        self._step = step
+        last = self.share.total(seq.live.last_tokens) + 1
         seq.base = self.set.open(last * self.groups)
         self._owners.append(seq)
         self._owners.sort(key=lambda one: one.base)
         self._bases = np.array([one.base for one in self._owners], np.int64)
+        self._prefilling.pop(seq, None)
         self.resize()
         if seq.resident:
             self._place(seq, np.arange(seq.blocks - seq.resident, seq.blocks), step)
@@ -94,6 +102,7 @@ class EarnedShare:
     def end(self, seq: Sequence) -> None:
         """``seq`` is over."""
         if seq.base < 0:
+            self._prefilling.pop(seq, None)
             return
         if self.ahead is not None:
             self.ahead.end(seq)
@@ -105,6 +114,7 @@ class EarnedShare:
 
     def grow(self, seq: Sequence, step: int) -> None:
         """``seq`` is about to write into a new block, which is in VRAM from here on."""
+        self._step = step
         self.resize()
         if seq.base >= 0:
             self._place(seq, np.arange(seq.blocks - 1, seq.blocks), step)
@@ -112,7 +122,7 @@ class EarnedShare:
     def resize(self) -> None:
         """Let the resident set have what the sequences' shares sum to."""
         if isinstance(self.share, SharedBudget):
-            blocks = self.share.budget_blocks
+            blocks = self.share.budget_blocks - sum(self._prefilling.values())
         else:
             blocks = sum(self.share.resident(seq.blocks) for seq in self._owners)
         self.set.capacity_units = blocks * self.groups
@@ -120,8 +130,17 @@ class EarnedShare:
             trimmed = self.set.trim(self._step, NOBODY)
             self.went(trimmed.evicted, trimmed.evicted_dirty)
 
-    def divide(self, running: Seq[Sequence]) -> None:
-        """Whoever earns it has it: nothing to do."""
+    def divide(self, here: Seq[Sequence]) -> None:
+        """Of a budget for all, keep free what prompts that are being computed may leave in VRAM; the rest is earned."""
+        if not isinstance(self.share, SharedBudget):
+            return
+        parts = zip(here, self.share.parts([self.share.length(seq) for seq in here]), strict=True)
+        self._prefilling = {seq: part for seq, part in parts if not seq.decoding}
+        for seq, part in self._prefilling.items():
+            seq.part = part
+            if seq.resident > part:
+                self.keep(seq, part)
+        self.resize()
 
     def _place(self, seq: Sequence, blocks: Ids, step: int) -> None:
         """Make freshly computed blocks resident, the newest first where room lacks."""
@@ -130,9 +149,10 @@ class EarnedShare:
         fresh = blocks[blocks >= seq.written]
         self.set.mark_dirty(self._ids(seq, fresh))
         self.went(placed.evicted, placed.evicted_dirty)
-        outside = fresh[~self.set.resident(seq.base + fresh * self.groups)]
+        outside = self._ids(seq, fresh)
+        outside = outside[~self.set.resident(outside)]
         if len(outside):
-            self.write_down(seq, outside, len(outside) * self.groups)
+            self.write_down(seq, np.unique((outside - seq.base) // self.groups), len(outside))
 
     def _ids(self, seq: Sequence, blocks: Ids) -> Ids:
         if self.groups == 1:
@@ -143,7 +163,10 @@ class EarnedShare:
     def unwritten(self, seq: Sequence) -> tuple[int, Ids]:
         """Return how many units of ``seq`` lie in VRAM alone, and their blocks."""
         ids = seq.base + np.arange(seq.blocks * self.groups)
-        units = np.flatnonzero(self.set.dirty(ids))
+        alone = self.set.dirty(ids)
+        if self.exclusive:
+            alone |= self.set.resident(ids) & (seq.homes.at[: seq.blocks] == NOWHERE)
+        units = np.flatnonzero(alone)
         return len(units), np.unique(units // self.groups)
 
     def written(self, seq: Sequence, blocks: Ids) -> None:
@@ -211,7 +234,9 @@ class EarnedShare:
     def count(self, seq: Sequence, ids: Ids, dram: Ids, ssd: Ids) -> None:
         """Add by layer group how many of ``ids`` come from DRAM and from SSD."""
         units = ids - seq.base
-        from_dram = seq.homes.at[units // self.groups] == DRAM
+        places = seq.homes.at[units // self.groups]
+        assert places.all(), "a read of what is nowhere"
+        from_dram = places == DRAM
         groups = units % self.groups
         dram += np.bincount(groups[from_dram], minlength=self.groups)
         ssd += np.bincount(groups[~from_dram], minlength=self.groups)

@@ -172,7 +172,6 @@ class ActiveEngine:
         measured.steps += 1
         measured.step_s += now - self._begun_s
         measured.compute_s += work.compute_s
-        measured.reads += work.reads
         intervals = sum(seq.live.last_token_s == self._begun_s for seq in self._decoding)
         if intervals:
             self.recorder.step_row((self._begun_s, now - self._begun_s, 0.0, 1, intervals))
@@ -188,7 +187,7 @@ class ActiveEngine:
         for seq, tokens in chunks:
             live = seq.live
             live.tokens += tokens
-            self.store.computed(seq, len(self.running))
+            self.store.computed(seq)
             if live.tokens == live.target:
                 self._end_prefill(seq, now)
 
@@ -238,9 +237,10 @@ class ActiveEngine:
         budget = self.config.max_num_batched_tokens - len(self._decoding)
         if self.partial is not None and budget > 0:
             budget -= self._add_chunk(self.store.sequences[self.partial], budget)
-        if not preempted:
+        if not preempted or not self.running:
             self._admit(now, budget)
-        self.store.residency.divide(self._decoding)
+        if self.active.budget_blocks is not None:
+            self.store.residency.divide([seq for seq in self.store.sequences.values() if seq.here])
 
     def _make_room(self, now: float) -> bool:
         """Give every decoding sequence the block that its next token needs; True where somebody had to give way."""
@@ -390,7 +390,10 @@ class ActiveEngine:
         store.traffic.measured = self.parts.prefills if self._chunks else self.parts.steps
         work = store.residency.gather(self._decoding, self.step)
         for seq, _ in self._chunks:
-            work.demand = [pieces + streamed([seq]) for pieces in work.demand]
+            prompt = streamed([seq])
+            work.demand = [pieces + prompt for pieces in work.demand]
+            work.reads += len(prompt) * work.layers
+        store.traffic.measured.reads += work.reads
         work.streams = work.streams and not self._chunks
         work.compute_s = self._compute_s(work)
         work.host_s = self.active.host_s_per_block * store.residency.blocks_managed

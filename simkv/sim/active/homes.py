@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +34,7 @@ class Homes:
         return sum(pool.available_blocks for pool in self._pools if pool is not None)
 
     def settle(self, blocks: Blocks, lowest: bool = False) -> tuple[int, int] | None:
-        """Give every one of ``blocks`` that has none a home, in order: DRAM first (``lowest``: SSD that is spare first).
+        """Give every one of ``blocks`` that has none a home, in order: DRAM first (``lowest``: spare SSD first).
 
         Returns how many went to DRAM and to SSD, or None, changing nothing, where both are short.
         """
@@ -60,10 +62,11 @@ class Homes:
         self._give(self.at[blocks])
         self.at[blocks] = NOWHERE
 
-    def release(self) -> None:
-        """Give up every home: the sequence is over."""
+    def release(self, done: Callable[[], None]) -> None:
+        """Give up every home: the sequence is over; ``done`` is called when all are free, here at once."""
         self._give(self.at)
         self.at[:] = NOWHERE
+        done()
 
     def _give(self, places: NDArray[np.int8]) -> None:
         dram, ssd = int(np.count_nonzero(places == DRAM)), int(np.count_nonzero(places == SSD))

@@ -7,8 +7,9 @@ from collections.abc import Sequence as Seq
 import numpy as np
 
 from simkv.kvcache.access import ReplayAccess
-from simkv.sim.active.earned import EarnedShare, Ids
-from simkv.sim.active.homes import SSD
+from simkv.kvcache.residency.in_order import InOrder
+from simkv.sim.active.earned import EarnedShare
+from simkv.sim.active.homes import NOWHERE, SSD
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Pieces
 from simkv.sim.active.work import Work
@@ -29,26 +30,27 @@ class InTurnShare(EarnedShare):
             at = seq.step(self.computed_here)
             for block in seq.access.reads(at).tolist():
                 ids = np.array([seq.base + block])
-                from_ssd = bool(seq.homes.at[block] == SSD)
+                place = int(seq.homes.at[block])
                 moved = self.set.read_in_order(ids, step)
                 reads += 1
                 hits += not len(moved.missed)
                 managed += 1 + len(moved.evicted)
-                self._moved(moved.missed, moved.evicted, from_ssd, chain)
+                self._moved(moved, place, chain)
             for block in seq.access.prefetches(at).tolist() if self.prefetches else ():
                 ids = np.array([seq.base + block])
-                from_ssd = bool(seq.homes.at[block] == SSD)
+                place = int(seq.homes.at[block])
                 moved = self.set.prefetch_in_order(ids)
                 managed += len(moved.missed) + len(moved.evicted)
-                self._moved(moved.missed, moved.evicted, from_ssd, chain)
+                self._moved(moved, place, chain)
         self.blocks_managed = managed
         work = Work(self.layers, [hits], [Pieces()], one_by_one=chain)
         work.reads = reads * self.layers
         work.read_tokens = sum(seq.live.tokens + 1 for seq in decoding)
         return work
 
-    def _moved(self, missed: Ids, evicted: Ids, from_ssd: bool, chain: list[bool]) -> None:
-        if len(missed):
-            chain.append(from_ssd)
-            self.moved_up(missed)
-        self.went(evicted, evicted[:0])
+    def _moved(self, moved: InOrder, place: int, chain: list[bool]) -> None:
+        if len(moved.missed):
+            assert place != NOWHERE, "a read of what is nowhere"
+            chain.append(place == SSD)
+            self.moved_up(moved.missed)
+        self.went(moved.evicted, moved.evicted_dirty)

@@ -24,35 +24,46 @@ class PinnedShare:
         self.layers = layers
         self.keep = keep
         self.blocks_managed = 0
+        self._raised: list[Sequence] = []
 
     def begin(self, seq: Sequence, step: int) -> None:
         """``seq`` decodes from here on."""
-        self.keep(seq, self.share.resident(seq.blocks))
+        self.keep(seq, max(seq.resident, 1) if self._budget else self.share.resident(seq.blocks))
 
     def end(self, seq: Sequence) -> None:
         """``seq`` is over: there is nothing to forget."""
 
     def grow(self, seq: Sequence, step: int) -> None:
         """``seq`` has more blocks than before."""
-        self.keep(seq, self.share.resident(seq.blocks))
+        self.keep(seq, seq.resident + 1 if self._budget else self.share.resident(seq.blocks))
 
     def settle(self) -> None:
-        """The step is over: what it streamed is gone again."""
+        """The step is over: what it streamed is gone again, but for what now has room to stay."""
+        for seq in self._raised:
+            if seq.here:
+                self.keep(seq, seq.part)
+        self._raised = []
 
-    def divide(self, running: Seq[Sequence]) -> None:
-        """With a budget for all, give every sequence its part by length."""
-        if not isinstance(self.share, SharedBudget):
+    def divide(self, here: Seq[Sequence]) -> None:
+        """With a budget for all, give every sequence its part by length; one that grows does when it was read next."""
+        if self._budget is None:
             return
-        total = sum(seq.blocks for seq in running)
-        for seq in running:
-            resident = max(1, min(seq.blocks, self.share.budget_blocks * seq.blocks // max(1, total)))
-            if resident != seq.resident:
-                self.keep(seq, resident)
+        parts = self._budget.parts([self._budget.length(seq) for seq in here])
+        for seq, part in zip(here, parts, strict=True):
+            seq.part = part
+            if part < seq.resident:
+                self.keep(seq, part)
+        self._raised = [seq for seq in here if seq.decoding and 0 < seq.resident < seq.part]
+
+    @property
+    def _budget(self) -> SharedBudget | None:
+        return self.share if isinstance(self.share, SharedBudget) else None
 
     def gather(self, decoding: Seq[Sequence], step: int) -> Work:
         """Return what the decode step that begins now reads."""
         resident = sum(seq.resident for seq in decoding)
         work = Work(self.layers, [resident], [streamed(decoding)], streams=True)
+        work.streamed = {seq: (seq.cold_dram, seq.cold_ssd) for seq in decoding}
         work.read_tokens = sum(seq.live.tokens + 1 for seq in decoding)
         work.count_reads()
         self.blocks_managed = sum(seq.blocks for seq in decoding)

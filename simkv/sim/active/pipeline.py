@@ -14,7 +14,7 @@ from simkv.sim.active.measured import Measured
 from simkv.sim.active.traffic import Done, Pieces, Traffic
 from simkv.sim.active.work import Work
 from simkv.sim.clock import Timer
-from simkv.sim.fabric import DEMAND, NEXT_STEP, WRITE_BACK
+from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
 
 PIPELINE_RANK = 5
@@ -86,19 +86,34 @@ class StepRunner:
 
 
 class Ahead:
-    """What a step's last layers brought for the next one's first, under dense access."""
+    """What a step's last layers brought for one of the next one's first, under dense access."""
 
-    def __init__(self, traffic: Traffic, pieces: Pieces) -> None:
-        self.pieces = pieces
+    def __init__(self, traffic: Traffic, work: Work) -> None:
         self.here = False
         self._traffic = traffic
+        self._streamed = work.streamed
+        self._service_s = traffic.service_s(work.demand[0])
         self._call: Done | None = None
-        self._load = traffic.up(pieces, NEXT_STEP, self._arrived)
-        traffic.measured.needed_s += traffic.service_s(pieces)
+        self._load = traffic.up(work.demand[0], NEXT_STEP, self._arrived)
 
-    def wait(self, call: Done) -> None:
-        """Have ``call`` made when it is here; it is urgent from now on."""
-        self._load.urge()
+    def claim(self, work: Work) -> Pieces:
+        """Return what ``work`` reads of it: sequences may have left since, or have come."""
+        brought, measured = Pieces(), self._traffic.measured
+        for seq, (dram, ssd) in work.streamed.items():
+            had_dram, had_ssd = self._streamed.get(seq, (0, 0))
+            dram, ssd = min(dram, had_dram), min(ssd, had_ssd)
+            brought += Pieces(dram, ssd, min(dram, 1), min(ssd, 1))
+        used_s = self._service_s * len(brought) / self._load.pieces
+        measured.needed_s += used_s
+        measured.wasted_s += self._service_s - used_s
+        measured.wasted_bytes += (self._load.pieces - len(brought)) * self._traffic.piece_bytes
+        if self.here:
+            measured.carried_s += used_s
+        return brought
+
+    def wait(self, call: Done, needed: int) -> None:
+        """Have ``call`` made when it, of which ``needed`` pieces are needed, is here; it is urgent from now on."""
+        self._load.urge(needed)
         self._traffic.need(1)
         self._call = call
 
@@ -107,8 +122,6 @@ class Ahead:
         if self._call is not None:
             self._traffic.need(-1)
             self._call()
-        else:
-            self._traffic.measured.carried_s += self._traffic.service_s(self.pieces)
 
 
 class LayerPipeline(StepRunner):
@@ -122,6 +135,8 @@ class LayerPipeline(StepRunner):
         self._left: list[int] = []
         self._layer_s = 0.0
         self._ahead: dict[int, Ahead] = {}
+        self._early: list[int] = []
+        """By layer: pieces that the step before brought, and that are here."""
 
     def _dense_next(self) -> bool:
         """Whether the next step's reads are known because every block is read."""
@@ -131,6 +146,7 @@ class LayerPipeline(StepRunner):
         """Begin with the first layer."""
         self._issued = 0
         self._left = [0] * self.layers
+        self._early = [0] * self.layers
         self._layer_s = self.work.compute_s / self.layers
         self._reach(0)
 
@@ -162,11 +178,16 @@ class LayerPipeline(StepRunner):
             self._left[layer] += 1
             self.bring(pieces, partial(self._arrive, layer))
         for late in work.late:
-            if late.units[group] and not late.flight.arrived[layer]:
+            if not late.units[group]:
+                continue
+            late_s = late.flight.service_s * late.units[group]
+            self.measured.needed_s += late_s
+            if late.flight.arrived[layer]:
+                self.measured.carried_s += late_s
+            else:
                 self._left[layer] += 1
-                late.flight.wait(layer, partial(self._late_arrive, layer))
                 self.traffic.need(1)
-                self.measured.needed_s += late.flight.service_s * late.units[group]
+                late.flight.wait(layer, partial(self._late_arrive, layer), late.units[group])
 
     def _late_arrive(self, layer: int) -> None:
         self.traffic.need(-1)
@@ -212,15 +233,13 @@ class LayerPipeline(StepRunner):
             self._reach(layer)
             return
         self.busy(False)
-        nbytes = len(pieces) * self.traffic.piece_bytes
-        self.measured.written_bytes += nbytes
         begun_s = self.clock._now
 
         def back() -> None:
             self.measured.write_wait_s += self.clock._now - begun_s
             self._reach(layer)
 
-        self.traffic.tiers.d2h.submit(nbytes, pieces.dram_descriptors, WRITE_BACK, back)
+        self.traffic.down(pieces.dram, pieces.ssd, pieces.dram_descriptors + pieces.ssd_descriptors, back)
 
     # ---- what was resident when attention needed it
 
@@ -229,8 +248,7 @@ class LayerPipeline(StepRunner):
         group = work.group(layer)
         measured.hits += work.resident[group]
         measured.resident += work.resident[group]
-        if not self._left[layer]:
-            measured.hits += len(work.demand[group])
+        measured.hits += self._early[layer] if self._left[layer] else len(work.demand[group])
         for late in work.late:
             if late.flight.arrived[layer]:
                 measured.hits += late.units[group]
@@ -245,14 +263,17 @@ class LayerPipeline(StepRunner):
 
     def _fetch_next(self, layer: int) -> None:
         if self._fetches(layer):
-            self._ahead[layer] = Ahead(self.traffic, self.work.demand[0])
+            self._ahead[layer] = Ahead(self.traffic, self.work)
 
     def _claim(self, layer: int, pieces: Pieces) -> Pieces:
         """Return what ``layer`` misses beyond what was brought for it in the step before, and wait for that."""
         ahead = self._ahead.pop(layer, None)
         if ahead is None:
             return pieces
-        if not ahead.here:
+        brought = ahead.claim(self.work)
+        if len(brought) and not ahead.here:
             self._left[layer] += 1
-            ahead.wait(partial(self._arrive, layer))
-        return pieces.without(ahead.pieces)
+            ahead.wait(partial(self._arrive, layer), len(brought))
+        elif len(brought):
+            self._early[layer] = len(brought)
+        return pieces.without(brought)

@@ -20,6 +20,7 @@ class Sequence:
         "here",
         "homes",
         "live",
+        "part",
         "promised",
         "resident",
         "taken",
@@ -41,6 +42,8 @@ class Sequence:
         """Dense access: how many of its newest blocks are in VRAM."""
         self.cold_dram = self.cold_ssd = 0
         """Dense access: blocks that stream from there in every step."""
+        self.part = 1
+        """With a budget for all: how many of its blocks may stay in VRAM."""
         self.taken = 0
         """Blocks of VRAM that it holds, staging included."""
         self.promised = 0

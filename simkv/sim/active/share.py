@@ -6,6 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 
+from simkv.sim.active.sequence import Sequence
+
 
 class ResidentShare:
     """Blocks of VRAM by a sequence's length: its resident share, and its part of the staging buffer.
@@ -57,3 +59,12 @@ class SharedBudget(ResidentShare):
     def taken(self, blocks: int) -> int:
         """Return the staging buffer alone: residency is shared."""
         return self.staging(blocks)
+
+    def length(self, seq: Sequence) -> int:
+        """Return the blocks that a sequence has, or will have when its prompt is computed."""
+        return seq.blocks if seq.decoding else max(seq.blocks, self.total(seq.live.target))
+
+    def parts(self, lengths: list[int]) -> list[int]:
+        """Divide the budget by length between sequences, of which there are no more than blocks: at least one each."""
+        spread, total = self.budget_blocks - len(lengths), sum(lengths)
+        return [min(length, 1 + spread * length // total) for length in lengths]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +42,9 @@ class ActiveStore:
         self._area = 0
         """Blocks of the budget that all share, taken while anybody is here."""
         self.promises: Promises = tiers.host.promises
-        self._dram = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
+        self.parting = 0
+        """Blocks promised to sequences that are over and that still write."""
+        self.dram_number = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
 
     # ---- coming and going
 
@@ -57,13 +61,13 @@ class ActiveStore:
         blocks = self.share.total(tokens)
         area = self.share.budget_blocks if isinstance(self.share, SharedBudget) else 0
         room = self.share.taken(blocks) + area <= self.pool.capacity_blocks
-        return room and self.below(blocks) <= self.promises.most(self._dram)
+        return room and self.below(blocks) <= self.promises.most(self.dram_number)
 
     def admit(self, live: Live) -> Sequence | None:
         """Take what ``live`` needs for its whole prompt; None, taking nothing, where it can't be had."""
         taken = self.share.taken(self.share.total(live.target))
         below = self.below(self.share.total(live.target if self.config.keeps_prompts else live.last_tokens))
-        if not self._has_room(taken) or not self.promises.give(self._dram, below):
+        if not self._has_room(taken) or not self.promises.give(self.dram_number, below):
             return None
         seq = Sequence(live, self._homes(live))
         seq.promised = below
@@ -109,7 +113,7 @@ class ActiveStore:
         """Take VRAM again for a sequence whose KV stayed below; False where it can't be had."""
         blocks = self.share.total(seq.live.tokens + 1)
         taken, below = self.share.taken(blocks), max(0, self.below(blocks) - seq.promised)
-        if not self._has_room(taken) or not self.promises.give(self._dram, below):
+        if not self._has_room(taken) or not self.promises.give(self.dram_number, below):
             return False
         seq.promised += below
         self._take(seq, taken)
@@ -119,7 +123,7 @@ class ActiveStore:
         """Let ``seq`` have ``blocks`` blocks; False, changing nothing, where room lacks."""
         more = self.share.taken(blocks) - seq.taken
         below = self.below(blocks) - seq.promised
-        if more > self.pool.available_blocks or (below > 0 and not self.promises.give(self._dram, below)):
+        if more > self.pool.available_blocks or (below > 0 and not self.promises.give(self.dram_number, below)):
             return False
         if more > 0:
             self.pool.take(more)
@@ -141,9 +145,13 @@ class ActiveStore:
     def leave(self, seq: Sequence) -> None:
         """``seq`` is over, or begins anew: nothing of it stays anywhere."""
         self.give_vram(seq)
-        seq.homes.release()
-        self.promises.take_back(self._dram, seq.promised)
         del self.sequences[seq.live]
+        self.parting += seq.promised
+        seq.homes.release(partial(self._parted, seq.promised))
+
+    def _parted(self, promised: int) -> None:
+        self.parting -= promised
+        self.promises.take_back(self.dram_number, promised)
 
     @property
     def held_blocks(self) -> int:
@@ -196,14 +204,11 @@ class ActiveStore:
 
     # ---- from prompt to decoding
 
-    def computed(self, seq: Sequence, running: int) -> None:
+    def computed(self, seq: Sequence) -> None:
         """Part of the prompt was computed: its newest share stays, what must be below is written down."""
         seq.blocks = self.share.total(seq.live.tokens)
-        if isinstance(self.share, SharedBudget):
-            keep = max(1, self.share.budget_blocks // max(1, running))
-        else:
-            keep = self.share.resident(self.share.total(seq.live.target))
-        self.keep(seq, keep)
+        budget = isinstance(self.share, SharedBudget)
+        self.keep(seq, seq.part if budget else self.share.resident(self.share.total(seq.live.target)))
 
     def keep(self, seq: Sequence, resident: int) -> None:
         """Keep the newest ``resident`` blocks of ``seq`` in VRAM; those before stream from below."""
@@ -250,7 +255,7 @@ class ActiveStore:
         """Write what lies only in VRAM below and let the VRAM go; False where there is no room for it."""
         more = seq.blocks - seq.promised
         if more > 0:
-            if not self.promises.give(self._dram, more):
+            if not self.promises.give(self.dram_number, more):
                 return False
             seq.promised += more
         blocks = np.arange(seq.blocks)

@@ -30,7 +30,8 @@ class Pieces:
         """Return what these have more than ``other``."""
         mine = (self.dram, self.ssd, self.dram_descriptors, self.ssd_descriptors)
         theirs = (other.dram, other.ssd, other.dram_descriptors, other.ssd_descriptors)
-        return Pieces(*(max(0, one - two) for one, two in zip(mine, theirs, strict=True)))
+        dram, ssd, *descriptors = (max(0, one - two) for one, two in zip(mine, theirs, strict=True))
+        return Pieces(dram, ssd, max(descriptors[0], min(dram, 1)), max(descriptors[1], min(ssd, 1)))
 
     def divided(self, share: float) -> tuple[Pieces, Pieces]:
         """Return about ``share`` of these, and the rest."""
@@ -54,7 +55,7 @@ class Pieces:
 class Load:
     """Pieces on their way up, from DRAM in one hop and from SSD in two."""
 
-    __slots__ = ("_done", "_hops", "_parts", "_since_s", "_traffic", "priority")
+    __slots__ = ("_done", "_hops", "_parts", "_since_s", "_traffic", "pieces", "priority")
 
     def __init__(self, traffic: Traffic, pieces: Pieces, priority: int, done: Done) -> None:
         self._traffic = traffic
@@ -63,6 +64,7 @@ class Load:
         self._parts = (pieces.dram > 0) + (pieces.ssd > 0)
         self._since_s = traffic.clock._now
         self.priority = priority
+        self.pieces = len(pieces)
         tiers = traffic.tiers
         if pieces.dram:
             self._hop(tiers.h2d, pieces.dram, pieces.dram_descriptors, self._through)
@@ -70,14 +72,15 @@ class Load:
             up = lambda: self._hop(tiers.h2d, pieces.ssd, pieces.ssd_descriptors, self._through)  # noqa: E731
             self._hop(tiers.host.ssd_read, pieces.ssd, 1, up)
 
-    def urge(self) -> None:
-        """Somebody waits for it from now on; what was carried before was hidden."""
+    def urge(self, needed: int) -> None:
+        """Somebody waits for ``needed`` of its pieces from now on; what of them was carried before was hidden."""
         if self.priority == DEMAND:
             return
         self.priority = DEMAND
         self._since_s = self._traffic.clock._now
         for lane, transfer, alone_s in self._hops:
-            self._traffic.measured.carried_s += alone_s * lane.carried_share(transfer)
+            carried_s = alone_s * lane.carried_share(transfer)
+            self._traffic.measured.carried_s += carried_s * needed / self.pieces
             lane.urge(transfer, DEMAND)
 
     def _through(self) -> None:

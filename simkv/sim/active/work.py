@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Done, Load, Pieces
 
 
@@ -46,19 +47,17 @@ class Flight:
     def wait_for_all(self, call: Done) -> None:
         """Have ``call`` made once for each layer that isn't here, when its pieces, urgent from now on, are."""
         for layer in self.missing:
-            self.wait(layer, call)
+            self.wait(layer, call, self.loads[layer].pieces)
 
     @property
     def missing(self) -> list[int]:
         """Return the layers that aren't here."""
         return [layer for layer, arrived in enumerate(self.arrived) if not arrived]
 
-    def wait(self, layer: int, call: Done) -> None:
-        """Have ``call`` made when the pieces of ``layer``, which isn't here and is urgent from now on, are here."""
+    def wait(self, layer: int, call: Done, needed: int) -> None:
+        """Have ``call`` made when ``layer``, of which ``needed`` pieces are, is here; it is urgent from now on."""
         self._waiting.setdefault(layer, []).append(call)
-        load = self.loads.get(layer)
-        if load is not None:
-            load.urge()
+        self.loads[layer].urge(needed)
 
 
 @dataclass(slots=True)
@@ -81,7 +80,7 @@ class Work:
     """By layer group: what each of its layers must load."""
     compute_s: float = 0.0
     reads: int = 0
-    """(block, layer) pieces that decoding reads."""
+    """(block, layer) pieces that decoding reads, and that prompts under way stream."""
     read_tokens: int = 0
     """Tokens whose KV decoding reads, over all sequences."""
     late: list[Late] = field(default_factory=list)
@@ -91,8 +90,10 @@ class Work:
     """CPU time before the step can be launched."""
     one_by_one: list[bool] | None = None
     """In order, blocks that are loaded whole and one at a time (True: from SSD) instead of by layer."""
+    streamed: dict[Sequence, tuple[int, int]] = field(default_factory=dict)
+    """Dense access: by sequence what each layer streams, blocks from DRAM and from SSD."""
     streams: bool = False
-    """The next step will read the same of every layer, and more (dense access)."""
+    """The next step will read the same again, and more."""
 
     def count_reads(self) -> None:
         """Note how many pieces are read: resident, on their way, or to be loaded."""
