@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log2
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from simkv.errors import InputError
 from simkv.kvcache.eviction import COUNT_MODES, DEFAULT_PRIORITY, POLICIES, CountMode, EvictionPolicy, make_policy
+from simkv.kvcache.eviction.counts import DECAY_STEPS
 from simkv.kvcache.eviction.ranks import RecencyRanks
 from simkv.kvcache.replay import UnitBlock
 
@@ -255,10 +257,11 @@ def test_lfu_counts_as_defined(count: CountMode, script: list[Step]) -> None:
     def pick(live: Sequence[UnitBlock]) -> UnitBlock:
         def worth(e: UnitBlock) -> float:
             times = uses[e.key][-e.uses :] if count == "decayed" else uses[e.key]
-            return sum(2.0 ** (t / half_life) for t in times) if count == "decayed" else float(len(times))
+            if count == "lifetime":
+                return float(len(times))
+            return round(DECAY_STEPS * log2(sum(2.0 ** (t / half_life) for t in times)))
 
-        least = min(worth(e) for e in live)
-        return min((e for e in live if worth(e) <= least * (1 + 1e-9)), key=lambda e: e.last_use)
+        return min(live, key=lambda e: (worth(e), e.last_use))
 
     policy: EvictionPolicy[Any] = make_policy("lfu", count=count, half_life_uses=half_life)
     add = policy.add

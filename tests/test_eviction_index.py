@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simkv.kvcache.eviction import POLICIES, EvictionPolicy, make_policy
+from simkv.kvcache.eviction.queued import Queued
 from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.node import Extent, Node
 from simkv.workload.request import Spans
@@ -80,8 +81,12 @@ class Cache:
         assert _heads_without_holes(self.index)
         for handle, spans in self.held:
             assert self.index.match(spans, handle.end).end == handle.end, "a pinned block was evicted"
+        policy = self.index.policy
+        if isinstance(policy, Queued):
+            sizes = [sum(node.blocks for node in queue) for queue in policy._queues]
+            assert sizes == policy._blocks, "sizes of segments"
         if self.peek:
-            self.index.policy.victim()
+            policy.victim()
 
 
 def _heads_without_holes(index: PrefixIndex) -> bool:
@@ -168,6 +173,29 @@ def test_index_arc_end_of_a_prefix_that_comes_back_counts_as_regretted() -> None
     index.unpin(handle)
     assert added == 2 and handle.queue == 2
     assert policy._target > 0
+
+
+@pytest.mark.parametrize("name, place", [("arc", 2), ("s3fifo", 2)])
+def test_index_extent_that_was_evicted_whole_comes_back_as_a_ghost(name: str, place: int) -> None:
+    """Into T2, or into the main queue."""
+    index = PrefixIndex(1, made(name, "in_cache"), merge=False)
+    kept, _ = index.extend(index.root, ((9, 0, 1),), 1)
+    index.unpin(kept)
+    index.unpin(index.extend(index.root, ((1, 0, 1),), 1)[0])
+    index.evict(2)
+    node, _ = index.extend(index.root, ((1, 0, 1),), 1)
+    index.unpin(node)
+    assert node.queue == place
+
+
+def test_index_slru_part_of_an_extent_that_is_used_rises_alone() -> None:
+    index = PrefixIndex(1, made("slru", "in_cache"), merge=False)
+    lower, _ = index.extend(index.root, ((1, 0, 4),), 4)
+    index.unpin(lower)
+    index.unpin(index.pin(index.match(((1, 0, 4),), 4)))
+    upper = index.pin(index.match(((1, 0, 4),), 2))
+    index.unpin(upper)
+    assert (upper.blocks, upper.queue, lower.blocks, lower.queue) == (2, 3, 2, 2)
 
 
 def test_index_slru_pin_without_use_lifts_nothing() -> None:
