@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from simkv import __version__
+from simkv.baselines import BASELINES
 from simkv.errors import InfeasibleError
 from simkv.firstorder import active_first_order, concurrency_formula, first_order
 from simkv.results.active import warnings as active_warnings
@@ -19,7 +20,6 @@ from simkv.scenario.active import active_notes
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved
-from simkv.sim.active.config import PrefetchConfig
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
@@ -48,7 +48,7 @@ def run_scenario(
     """
     seed = resolved.scenario.run.seed if seed is None else seed
     config = replace(system_config(resolved, seed), step_exact=step_exact, audit=audit)
-    names = [name for name in resolved.scenario.run.baselines if BASELINES[name](config) is not None]
+    names = [name for name in resolved.scenario.run.baselines if BASELINES[name].differs(config)]
     parts = 1 + len(names)
     source = workload_source(resolved, seed)
     expected = _expected_requests(resolved, source) if progress is not None else None
@@ -60,7 +60,7 @@ def run_scenario(
         if data.interrupted:
             break
         gc.collect()  # the system before is full of circles
-        other = simulate(_required(BASELINES[name](config)), source, expected, _part(progress, number, parts))
+        other = simulate(BASELINES[name].change(config), source, expected, _part(progress, number, parts))
         if other.interrupted:
             missing = name
             break
@@ -103,47 +103,6 @@ def simulate(
     if config.audit and not data.interrupted:
         check_run(data)
     return data
-
-
-def without_offload(config: SystemConfig) -> SystemConfig | None:
-    """Return the same system with all KV in VRAM and nothing below; None where it is that already."""
-    active = config.active
-    if config.batch is not None or (active is None and config.dram.capacity_bytes < config.engine.block_bytes):
-        return None
-    if active is not None and (active.sparse or not active.keeps_prompts):
-        kept = {"residency": 1.0, "budget_blocks": None, "write": "never", "incoming": "protected"}
-        off = {"exclusive": False, "swap": False, "reuse": False}
-        active = replace(active, prefetch=PrefetchConfig(), **kept, **off)  # type: ignore[arg-type]
-    else:
-        active = None
-    return replace(
-        config,
-        engine=replace(config.engine, preemption="recompute"),
-        dram=replace(config.dram, capacity_bytes=0.0),
-        ssd=replace(config.ssd, capacity_bytes=0.0),
-        offload=replace(config.offload, write="never", prefetch="none"),
-        active=active,
-    )
-
-
-def without_prefetch(config: SystemConfig) -> SystemConfig | None:
-    """Return the same active offload without prefetch; None where there is none."""
-    active = config.active
-    if active is None or active.prefetch.policy == "none":
-        return None
-    return replace(config, active=replace(active, prefetch=PrefetchConfig()))
-
-
-BASELINES: dict[str, Callable[[SystemConfig], SystemConfig | None]] = {
-    "no_offload": without_offload,
-    "no_prefetch": without_prefetch,
-}
-"""By name: the system with one thing changed, None where that changes nothing."""
-
-
-def _required(config: SystemConfig | None) -> SystemConfig:
-    assert config is not None
-    return config
 
 
 def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) -> SummaryContext:

@@ -118,9 +118,9 @@ def test_base_is_valid() -> None:
         ),
         ("cost: {currency: USD}", 's.yaml:12: cost.gpu_hour: is missing; add "gpu_hour: 0.7"'),
         (
-            "run: {baselines: [no_prefetch]}",
-            's.yaml:12: run.baselines.0 = "no_prefetch": not one of the choices; '
-            "valid: no_offload",
+            "run: {baselines: [no_prefetches]}",
+            's.yaml:12: run.baselines.0 = "no_prefetches": not one of the choices; did you mean no_prefetch? '
+            "valid: no_offload, no_prefetch",
         ),
         ("run: {warm_up: maybe}", 's.yaml:12: run.warm_up = "maybe": not a time; write it like "20ms", or auto'),
         ("run: {replications: 5}", "s.yaml:12: run.replications = 5: too large; the most is 1"),

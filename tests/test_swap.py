@@ -10,7 +10,7 @@ import pytest
 
 from simkv.errors import InputError
 from simkv.kvcache.index import PrefixIndex
-from simkv.run import without_offload
+from simkv.baselines import without_offload
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.config import SystemConfig
 from simkv.sim.swap import Swapper

@@ -21,7 +21,7 @@ from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.pool import KVPool
 from simkv.results.check import check_run
 from simkv.results.summary import hit_rate
-from simkv.run import without_offload
+from simkv.baselines import without_offload
 from simkv.sim.config import SystemConfig
 from simkv.sim.fabric import Lane, Transfer
 from simkv.sim.mover import Mover
