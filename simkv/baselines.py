@@ -20,9 +20,8 @@ class Baseline(NamedTuple):
 
 def offloads(config: SystemConfig) -> bool:
     """Whether any KV can be below VRAM; in batch mode its placement is the question, and nothing runs without one."""
-    return config.batch is None and (
-        config.active is not None or config.dram.capacity_bytes >= config.engine.block_bytes
-    )
+    below = config.active is not None or config.dram.capacity_bytes >= config.engine.block_bytes
+    return below and config.batch is None
 
 
 def without_offload(config: SystemConfig) -> SystemConfig:

@@ -69,9 +69,8 @@ def test_base_is_valid() -> None:
             "or lower engine.max_num_seqs",
         ),
         (
-            "offload: {residency: 0.3}",
-            "s.yaml:12: offload.residency = 0.3: running sequences keep all of their KV in VRAM; write 1.0, or leave "
-            "it out; active offload isn't available in this version",
+            "offload: {residency: 0.3, vram_budget: 0.4}",
+            "s.yaml:12: offload.vram_budget = 0.4: residency says how much stays in VRAM too; give one of the two",
         ),
         (
             "offload: {eviction: {policy: lru, lambda: 0.5}}",
@@ -119,7 +118,7 @@ def test_base_is_valid() -> None:
         ("cost: {currency: USD}", 's.yaml:12: cost.gpu_hour: is missing; add "gpu_hour: 0.7"'),
         (
             "run: {baselines: [no_prefetches]}",
-            's.yaml:12: run.baselines.0 = "no_prefetches": not one of the choices; did you mean no_prefetch? '
+            's.yaml:12: run.baselines.0 = "no_prefetches": not one of the choices; did you mean "no_prefetch"? '
             "valid: no_offload, no_prefetch",
         ),
         ("run: {warm_up: maybe}", 's.yaml:12: run.warm_up = "maybe": not a time; write it like "20ms", or auto'),
