@@ -71,8 +71,10 @@ class Engine:
         self.prefetcher = make_prefetcher(self, config.offload)
         self.step = 0
         """The step in progress, or the next one when idle."""
-        self.backlog_tokens: dict[int, int] = {}
-        """Prompt tokens of requests that wait or are held, hits not taken off, by how urgent (for the router)."""
+        self.backlog_tokens = 0
+        """Prompt tokens of requests that wait or are held, hits not taken off (for the router)."""
+        self._backlog_by_level: dict[int, int] | None = {} if self.config.scheduling == "priority" else None
+        """The same by how urgent they are."""
         self._anchor_s = 0.0
         self._anchor_step = 0
         self._first_s = 0.0
@@ -108,7 +110,9 @@ class Engine:
         live.owner = self.tiers.owners[live.cls]
         was_empty = not self.scheduler.waiting
         self.scheduler.push(live)
-        self._count_waiting(live, live.target)
+        self.backlog_tokens += live.target
+        if self._backlog_by_level is not None:
+            self._count_level(live, live.target)
         idle = self._asleep
         if was_empty or self.scheduler.waiting[0][1] is live:
             self.wake()
@@ -190,14 +194,15 @@ class Engine:
 
     def tokens_ahead(self, live: Live) -> int:
         """Prompt tokens that are not computed yet and come before those of ``live``, which would be a newcomer."""
-        partial = self.partial
-        most = self.scheduler.level(live)
-        waiting = sum(tokens for level, tokens in self.backlog_tokens.items() if level <= most)
+        partial, waiting = self.partial, self.backlog_tokens
+        if self._backlog_by_level is not None:
+            waiting = sum(tokens for level, tokens in self._backlog_by_level.items() if level <= live.priority)
         return waiting + (partial.target - partial.tokens if partial else 0)
 
-    def _count_waiting(self, live: Live, tokens: int) -> None:
-        level = self.scheduler.level(live)
-        self.backlog_tokens[level] = self.backlog_tokens.get(level, 0) + tokens
+    def _count_level(self, live: Live, tokens: int) -> None:
+        levels = self._backlog_by_level
+        assert levels is not None
+        levels[live.priority] = levels.get(live.priority, 0) + tokens
 
     # ---- the event
 
@@ -280,7 +285,8 @@ class Engine:
     def _leave(self, live: Live, now: float, keep_outputs: bool) -> None:
         self.holdings.release(live, live.context(self.step), keep_outputs)
         self.running.pop(live, None)
-        self.scheduler.let_go(live)
+        if self.scheduler.shares is not None:
+            self.scheduler.let_go(live)
         self.gauge.set_running(now, len(self.running))
 
     def preempt(self, live: Live, now: float) -> None:
@@ -305,7 +311,9 @@ class Engine:
         live.asked_ssd = False
         self.preemptions += 1
         live.enter(PREEMPTED, now)
-        self._count_waiting(live, live.target)
+        self.backlog_tokens += live.target
+        if self._backlog_by_level is not None:
+            self._count_level(live, live.target)
         self.scheduler.push_front(live)
 
     # ---- beginning the next step
@@ -438,7 +446,9 @@ class Engine:
 
     def admitted(self, live: Live, now: float) -> None:
         """Note that a step is about to compute something of ``live``."""
-        self._count_waiting(live, -live.target)
+        self.backlog_tokens -= live.target
+        if self._backlog_by_level is not None:
+            self._count_level(live, -live.target)
         live.enter(RECOMPUTE if live.preemptions else PREFILL, now)
         if live.scheduled_s < 0.0:
             live.scheduled_s = now

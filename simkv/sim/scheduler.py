@@ -78,7 +78,9 @@ class Scheduler(WaitingQueue):
             self.look_again = bool(self.waiting)
             return True
         changed |= preempted or bool(engine.chunks)
-        if engine.swapping:  # nobody ran on, and nobody is let in before the room is free
+        if (
+            engine.swapper is not None and engine.swapper.under_way
+        ):  # nobody ran on, and nobody is let in before the room is free
             self.look_again = bool(self.waiting)
             return changed
         if self.waiting and look:

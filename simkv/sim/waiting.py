@@ -35,14 +35,10 @@ class WaitingQueue:
         """How many requests wait."""
         return len(self.waiting)
 
-    def level(self, live: Live) -> int:
-        """Return how urgent ``live`` is: a lower number goes first, and first come first served knows one only."""
-        return live.priority if self.by_priority else 0
-
     def push(self, live: Live) -> None:
         """Queue an arrival."""
         self._arrivals += 1
-        live.order = (self.level(live), self._arrivals)
+        live.order = (live.priority if self.by_priority else 0, self._arrivals)
         self.put_back(live)
 
     def push_front(self, live: Live) -> None:
