@@ -45,12 +45,19 @@ class Took:
     requests: int
 
 
+SPARSE = (
+    "hardware=b200", "offload.residency=0.1", "workload.size=32", "workload.prompt_tokens=128Ki",
+    "engine.max_model_len=130Ki", "workload.output_tokens=1000", "engine.max_num_seqs=32", "tiers.dram.capacity=1TiB",
+    "offload.prefetch.policy=none", "offload.prefetch.predictor=null", "run.baselines=[]",
+)  # fmt: skip
+"""32 sequences of 128Ki tokens in blocks of 16, 1,000 steps."""
 CASES = (
     Case("speed-100k", "scenarios/speed-100k.yaml", (), 5.0, 250),
     Case("speed-1k", "scenarios/speed-100k.yaml", ("workload.requests=1000",), 1.0, 0),
     Case("mooncake", "scenarios/mooncake-conversation.yaml", ("run.baselines=[]",), 4.0, 300),
     Case("mooncake-baseline", "scenarios/mooncake-conversation.yaml", ("run.baselines=[no_offload]",), 8.0, 300),
     Case("sessions-100k", "scenarios/speed-sessions.yaml", (), 20.0, 0),
+    Case("sparse-1k-steps", "scenarios/long-context-active.yaml", SPARSE, 20.0, 0),
     Case("speed-1m", "scenarios/speed-100k.yaml", ("workload.requests=1000000",), 40.0, 400),
 )
 
