@@ -45,9 +45,9 @@ class NextStep:
         self._rng = stream(config.seed, "prefetch.accuracy")
 
     @property
-    def measured(self) -> Measured:
-        """Return where this step is booked."""
-        return self.traffic.measured
+    def foreseen(self) -> Measured:
+        """Return where prefetches are booked."""
+        return self.traffic.foreseen
 
     # ---- guessing
 
@@ -93,7 +93,7 @@ class NextStep:
 
     def launch(self, reads: Reads, now: int) -> list[Flight]:
         """Begin to fetch for the step ``lead`` from now; returns the flight, if one began."""
-        self.measured.guesses += 1
+        self.foreseen.guesses += 1
         wanted = [NOBODY]
         begin = 0
         for seq, end in zip(reads.sequences, reads.ends.tolist(), strict=True):
@@ -126,7 +126,7 @@ class NextStep:
         return below
 
     def _fly(self, ids: Ids, now: int) -> Flight:
-        share, measured = self.share, self.measured
+        share, foreseen = self.share, self.foreseen
         flight = Flight(ids, now + self.lead, self.layers, self._landed)
         self._flights.append(flight)
         self._mark(ids)
@@ -134,18 +134,18 @@ class NextStep:
         for seq, own in share.by_owner(ids):
             share.count(seq, own, dram, ssd)
         share.moved_up(ids)
-        began_s = measured.prefetch_s
+        began_s = foreseen.prefetch_s
         for layer in range(self.layers):
             group = layer * share.groups // self.layers
             pieces = Pieces(int(dram[group]), int(ssd[group]))
-            measured.prefetched += len(pieces)
-            measured.prefetch_bytes += len(pieces) * self.traffic.piece_bytes
+            foreseen.prefetched += len(pieces)
+            foreseen.prefetch_bytes += len(pieces) * self.traffic.piece_bytes
             if len(pieces):
-                measured.prefetch_s += self.traffic.service_s(pieces)
+                foreseen.prefetch_s += self.traffic.service_s(pieces)
                 flight.loads[layer] = self.traffic.up(pieces, NEXT_STEP, partial(flight.layer_arrived, layer))
             else:
                 flight.layer_arrived(layer)
-        flight.service_s = (measured.prefetch_s - began_s) / self._pieces(ids)
+        flight.service_s = (foreseen.prefetch_s - began_s) / self._pieces(ids)
         return flight
 
     def _landed(self, flight: Flight) -> None:
@@ -174,9 +174,9 @@ class NextStep:
         fetched = ids[self._unread[ids]]
         self._unread[fetched] = False
         pieces = self._pieces(fetched)
-        self.measured.used += pieces
+        self.foreseen.used += pieces
         on_the_way = self._pieces(fetched[self.share.set.pending(fetched)])
-        self.measured.timely += pieces - on_the_way
+        self.foreseen.timely += pieces - on_the_way
         self._carried(pieces - on_the_way)
 
     def went(self, ids: Ids) -> None:
@@ -200,19 +200,19 @@ class NextStep:
     def _waste(self, ids: Ids) -> None:
         pieces = self._pieces(ids)
         if pieces:
-            self.measured.wasted += pieces
-            self.measured.wasted_bytes += pieces * self.traffic.piece_bytes
-            self.measured.wasted_s += self._mean_s() * pieces
+            self.foreseen.wasted += pieces
+            self.foreseen.wasted_bytes += pieces * self.traffic.piece_bytes
+            self.foreseen.wasted_s += self._mean_s() * pieces
 
     def _carried(self, pieces: int) -> None:
         """Fetched pieces that were there in time: the link carried them, and all of that was hidden."""
         seconds = self._mean_s() * pieces
-        self.measured.carried_s += seconds
-        self.measured.needed_s += seconds
+        self.traffic.measured.carried_s += seconds
+        self.traffic.measured.needed_s += seconds
 
     def _mean_s(self) -> float:
-        measured = self.measured
-        return measured.prefetch_s / measured.prefetched if measured.prefetched else 0.0
+        foreseen = self.foreseen
+        return foreseen.prefetch_s / foreseen.prefetched if foreseen.prefetched else 0.0
 
     def _pieces(self, ids: Ids) -> int:
         """Return the (block, layer) pieces of units."""

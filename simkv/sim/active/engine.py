@@ -196,22 +196,22 @@ class ActiveEngine:
         live.tokens += 1
         if live.tokens % self.config.block_tokens == 0:
             self.store.write_new(seq)
-        self._output(seq, now)
+        self._output(seq, now, between=live.last_token_s == self._begun_s)
 
     def _end_prefill(self, seq: Sequence, now: float) -> None:
-        self._output(seq, now)
+        self._output(seq, now, between=False)
         if seq.live in self.running:
             seq.live.enter(DECODE, now)
             self._decode(seq)
 
-    def _output(self, seq: Sequence, now: float) -> None:
-        """``seq`` has one more output token, and may be over."""
+    def _output(self, seq: Sequence, now: float, between: bool) -> None:
+        """``seq`` has one more output token, and may be over; ``between``: its last one came as the step began."""
         live = seq.live
         live.generated += 1
         if live.first_token_s < 0.0:
             live.first_token_s = now
             live.enter(DECODE, now)
-        elif live.last_token_s != self._begun_s:
+        elif not between:
             self.recorder.gaps.append((now, now - live.last_token_s))
         live.last_token_s = now
         if live.generated >= live.request.output_tokens:
@@ -389,6 +389,8 @@ class ActiveEngine:
         store = self.store
         store.traffic.measured = self.parts.prefills if self._chunks else self.parts.steps
         work = store.residency.gather(self._decoding, self.step)
+        foreseen = store.traffic.foreseen
+        foreseen.missed += sum(len(pieces) * work.layers_of(group) for group, pieces in enumerate(work.demand))
         for seq, _ in self._chunks:
             prompt = streamed([seq])
             work.demand = [pieces + prompt for pieces in work.demand]

@@ -38,7 +38,7 @@ def breaches(engine: ActiveEngine) -> Iterator[Breach]:
     for kind in (engine.parts.steps, engine.parts.prefills):
         yield from _booked(kind)
         total.add(kind)
-    if not 0 <= total.timely <= total.used <= total.prefetched - total.wasted:
+    if not 0 <= total.timely <= total.used <= total.prefetched - total.wasted or engine.parts.prefills.prefetched:
         what = f"{total.prefetched} pieces, {total.used} used, {total.timely} in time, {total.wasted} wasted"
         yield "L35", f"prefetched {what}"
 

@@ -80,7 +80,6 @@ class StepRunner:
 
         measured = self.traffic.measured
         self.traffic.need(1)
-        measured.missed += len(pieces)
         measured.needed_s += self.traffic.service_s(pieces)
         self.traffic.up(pieces, DEMAND, here)
 
@@ -105,8 +104,8 @@ class Ahead:
             brought += Pieces(dram, ssd, min(dram, 1), min(ssd, 1))
         used_s = self._service_s * len(brought) / self._load.pieces
         measured.needed_s += used_s
-        measured.wasted_s += self._service_s - used_s
-        measured.wasted_bytes += (self._load.pieces - len(brought)) * self._traffic.piece_bytes
+        self._traffic.foreseen.wasted_s += self._service_s - used_s
+        self._traffic.foreseen.wasted_bytes += (self._load.pieces - len(brought)) * self._traffic.piece_bytes
         if self.here:
             measured.carried_s += used_s
         return brought
@@ -130,7 +129,8 @@ class LayerPipeline(StepRunner):
     def __init__(self, traffic: Traffic, config: ActiveConfig, gauge: Gauge) -> None:
         super().__init__(traffic, config, gauge)
         policy = config.prefetch.policy
-        self.lookahead = config.staging_layers - 1 if policy == "layer" or self._dense_next() else 0
+        ahead = min(config.staging_layers - 1, config.layers)
+        self.lookahead = ahead if policy == "layer" or self._dense_next() else 0
         self._layer = self._issued = 0
         self._left: list[int] = []
         self._layer_s = 0.0
@@ -252,7 +252,7 @@ class LayerPipeline(StepRunner):
         for late in work.late:
             if late.flight.arrived[layer]:
                 measured.hits += late.units[group]
-                measured.timely += late.units[group]
+                self.traffic.foreseen.timely += late.units[group]
 
     # ---- the next step's first layers, under dense access
 

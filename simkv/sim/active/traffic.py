@@ -119,6 +119,8 @@ class Traffic:
         self.tiers = tiers
         self.piece_bytes = piece_bytes
         self.measured = measured
+        self.foreseen = measured
+        """Where what becomes of prefetches is booked, whichever steps it falls into."""
         self.waiting = False
         """The GPU waits for something needed."""
         self._needed = 0
