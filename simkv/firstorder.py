@@ -122,8 +122,8 @@ def active_first_order(config: SystemConfig, data: RunData) -> dict[str, float]:
     """Return the closed forms of active offload at what the run measured of its inputs.
 
     ``t_step_s``: the article's max(T_c, T_t) with prefetch, T_c + T_t without, T_t being bytes over bandwidth;
-    ``t_avg_s``: p_hit T_vram + (1 - p_hit) T_mem for one (block, layer); ``speedup``: S(β) at the measured β, cut to what is
-    feasible, and its two bounds; ``beta_feasible``: min(1, T_c / T_t).
+    ``t_avg_s``: p_hit T_vram + (1 - p_hit) T_mem for one (block, layer); ``speedup``: S(β) at the measured β, cut
+    to what is feasible, and its two bounds; ``beta_feasible``: min(1, T_c / T_t).
     """
     active, measured = config.active, data.active
     if active is None or measured is None or not measured.steps or not measured.reads:

@@ -625,7 +625,7 @@ def unbooked_hit(self: Scheduler, live, vram_end: int, hit_end: int) -> None:
     original_note(self, live, hit_end, hit_end)
 
 
-def overfull_store(self: KVPool, spans, start, end, transfer, taken=None, known=None, part=False):
+def overfull_store(self: KVPool, spans, start, end, transfer, taken=None, known=None, part=False, priority=None):
     """A reservation that makes no room."""
     handle = self.index.pin(known or self.index.match(spans, end, start))
     if handle.end < start:

@@ -70,6 +70,8 @@ class Extent(NamedTuple):
     spans: Spans
     start: int
     end: int
+    priority: int | None = None
+    """What they are worth to the eviction policy; None: nothing in particular."""
 
 
 def path_extent(node: Node, start: int, end: int, block_tokens: int) -> Extent:
@@ -82,7 +84,7 @@ def path_extent(node: Node, start: int, end: int, block_tokens: int) -> Extent:
         at = at.parent
     for part in reversed(chain):
         parts.extend(cut(part.spans, part.span, part.offset, part.blocks * block_tokens))
-    return Extent(merged(parts), start, end)
+    return Extent(merged(parts), start, end, node.priority)
 
 
 def unpinned_blocks(match: Match) -> int:

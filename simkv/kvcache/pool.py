@@ -77,17 +77,17 @@ class KVPool:
         assert blocks <= self.private_blocks
         self.private_blocks -= blocks
 
-    def commit(self, handle: Node, spans: Spans, end: int) -> tuple[Node, int]:
+    def commit(self, handle: Node, spans: Spans, end: int, priority: int | None = None) -> tuple[Node, int]:
         """Turn the private blocks from ``handle.end`` to ``end`` into shareable ones below ``handle``.
 
         Returns the new handle and how many blocks are newly cached; the others were known already
-        and their private copies are freed.
+        and their private copies are freed. ``priority`` is what they are worth to the eviction policy.
         """
         blocks = end - handle.end
         if blocks <= 0:
             return handle, 0
         self.private_blocks -= blocks
-        return self.index.extend(handle, spans, end)
+        return self.index.extend(handle, spans, end, priority=priority)
 
     def store(
         self,
@@ -98,6 +98,7 @@ class KVPool:
         taken: list[Extent] | None = None,
         known: Match | None = None,
         part: bool = False,
+        priority: int | None = None,
     ) -> tuple[Node, int] | None:
         """Reserve room for blocks ``start .. end-1`` of ``spans``, pinned and pending for ``transfer``.
 
@@ -105,6 +106,7 @@ class KVPool:
         None, changing nothing but pins' recency, where what may be evicted does not suffice.
         ``known`` is what :meth:`PrefixIndex.match` says now, where the caller has asked already.
         ``part``: where it does not suffice, reserve for as many leading blocks as it does for; the handle tells.
+        ``priority`` is what they are worth to the eviction policy.
         """
         index = self.index
         handle = index.pin(known or index.match(spans, end, start))
@@ -119,7 +121,7 @@ class KVPool:
             index.unpin(handle)
             return None
         self.make_room(need, taken)
-        handle, added = index.extend(handle, spans, end, pending=transfer)
+        handle, added = index.extend(handle, spans, end, pending=transfer, priority=priority)
         self.written_blocks += added
         return handle, added
 

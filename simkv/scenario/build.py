@@ -49,7 +49,8 @@ def system_config(resolved: Resolved, seed: int | None = None) -> SystemConfig:
         offload=offload_config(resolved),
         active=active_config(resolved, engine.block_bytes, step.layers, s.run.seed if seed is None else seed),
         classes=tuple(
-            ClassConfig(name, cls.priority, cls.vram_share, cls.dram_share) for name, cls in s.classes.items()
+            ClassConfig(name, one.priority, one.vram_share, one.dram_share, one.retention)
+            for name, one in s.classes.items()
         ),
         duration_s=s.run.duration,
     )

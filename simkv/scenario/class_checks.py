@@ -17,7 +17,8 @@ def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
     """Yield everything about the classes' parts of the tiers, and about swapping, that doesn't go together."""
     yield from _dram_shares(s)
     in_queue = not s.offload.active and s.engine.placement is None
-    yield from _swap(s, in_queue)
+    yield from _swap(s)
+    yield from _retention(s)
     if in_queue:
         return
     for name, cls in s.classes.items():
@@ -27,15 +28,22 @@ def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
                 yield ("classes", name, key), what, "leave it out"
 
 
-def _swap(s: Scenario, in_queue: bool) -> Iterator[Found]:
+def _retention(s: Scenario) -> Iterator[Found]:
+    for name, cls in s.classes.items():
+        if cls.retention is not None and s.offload.eviction.policy != "priority":
+            what = f"does nothing with offload.eviction.policy {s.offload.eviction.policy}"
+            yield ("classes", name, "retention"), what, "write policy: priority, or leave it out"
+
+
+def _swap(s: Scenario) -> Iterator[Found]:
     if s.engine.preemption != "swap":
         return
     path: Path = ("engine", "preemption")
-    if not in_queue:
-        yield path, "does nothing under active offload and in static batches: nobody is preempted", "leave it out"
+    if s.engine.placement is not None:
+        yield path, "does nothing in static batches: nobody is preempted", "leave it out"
     elif not s.tiers.dram.exists:
         yield path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute"
-    elif not s.engine.prefix_caching:
+    elif not s.engine.prefix_caching and not s.offload.active:
         what = "blocks are kept by what they hold, which engine.prefix_caching false doesn't look at"
         yield path, what, "write prefix_caching: true, or recompute"
 

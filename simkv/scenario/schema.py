@@ -204,6 +204,10 @@ class RequestClass(Section):
     dram_share: FractionAboveZero | None = Field(
         default=None, description="Its own part of DRAM; absent: what is left by classes that have one"
     )
+    retention: Annotated[int | None, Quantity("count", most=100)] = Field(
+        default=None,
+        description="Eviction policy priority: what its blocks are worth, 0 to 100, the lowest go first; absent: 35",
+    )
 
 
 class Cost(Section):

@@ -207,6 +207,8 @@ class ClassConfig:
     """The most of the KV blocks that its running requests hold when one more is admitted; None: all."""
     dram_share: float | None = None
     """Its own part of DRAM; None: what no class has for itself."""
+    retention: int | None = None
+    """What its blocks are worth under eviction policy ``priority``, 0 to 100; None: as all others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Holdings:
         handle = live.handle
         assert handle is not None
         before = handle.end
-        live.handle, _ = self.pool.commit(handle, live.request.spans, full)
+        live.handle, _ = self.pool.commit(handle, live.request.spans, full, live.owner.retention)
         live.blocks_held -= full - before
         if self.mover.exclusive:
             self.mover.drop_copies(live.request.spans, before, full, live.owner)
@@ -84,7 +84,7 @@ class Holdings:
         private = held - handle.end
         if full > handle.end:
             private -= full - handle.end
-            handle, _ = self.pool.commit(handle, live.request.spans, full)
+            handle, _ = self.pool.commit(handle, live.request.spans, full, live.owner.retention)
             live.handle = handle
         if keep_outputs and (self.config.store_outputs or live.store_refused):
             self._store(live)

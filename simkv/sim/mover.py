@@ -139,7 +139,7 @@ class Mover:
         assert source.end == units, "a load of what is not there"
         self.make_room(end - start)
         transfer = self.ledger.open()
-        handle, added = vram.index.extend(held, spans, end, pending=transfer)
+        handle, added = vram.index.extend(held, spans, end, pending=transfer, priority=owner.retention)
         assert added == end - start, "a load of what is there"
         vram.written_blocks += added
 
@@ -203,7 +203,7 @@ class Mover:
         start, end = found.dram_end // tiers.unit_blocks, found.ssd.end
         source = ssd.index.pin(found.ssd)
         assert source.end == end, "a promotion of what is not there"
-        reserved = self._reserve(dram, spans, start, end, found.dram)
+        reserved = self._reserve(dram, spans, start, end, found.dram, priority=owner.retention)
         if reserved is None:
             ssd.index.unpin(source)
             return 0
@@ -243,7 +243,7 @@ class Mover:
         known = pool.index.match(spans, units)
         if known.end >= units:
             return True
-        reserved = self._reserve(pool, spans, known.end, units, known, self.keeps_part)
+        reserved = self._reserve(pool, spans, known.end, units, known, self.keeps_part, owner.retention)
         refused = reserved is None or reserved.handle.end < units
         if refused:
             self.ledger.refused_stores += 1
@@ -271,7 +271,8 @@ class Mover:
         pool = self.tiers.dram
         assert pool is not None
         for extent in extents:
-            reserved = self._reserve(pool, extent.spans, extent.start, extent.end, part=self.keeps_part)
+            span, start, end, worth = extent
+            reserved = self._reserve(pool, span, start, end, part=self.keeps_part, priority=worth)
             if reserved is None or reserved.handle.end < extent.end:
                 self.ledger.refused_stores += 1
             if reserved is not None and reserved.blocks:
@@ -290,7 +291,7 @@ class Mover:
         tiers, pool = self.tiers, owner.dram
         if pool is None or not (tiers.can_store and tiers.can_load):
             return None
-        reserved = self._reserve(pool, spans, 0, units)
+        reserved = self._reserve(pool, spans, 0, units, priority=owner.retention)
         if reserved is None:
             return None
         transfer, handle, added = reserved
@@ -314,7 +315,7 @@ class Mover:
         known = ssd.index.match(extent.spans, held.end)
         if known.end >= held.end:
             return
-        reserved = self._reserve(ssd, extent.spans, known.end, held.end, known, self.keeps_part)
+        reserved = self._reserve(ssd, extent.spans, known.end, held.end, known, self.keeps_part, owner.retention)
         if reserved is None or not reserved.blocks:
             return
         transfer, target, blocks = reserved
@@ -347,7 +348,14 @@ class Mover:
         self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, priority, through, rank)
 
     def _reserve(
-        self, pool: KVPool, spans: Spans, start: int, end: int, known: Match | None = None, part: bool = False
+        self,
+        pool: KVPool,
+        spans: Spans,
+        start: int,
+        end: int,
+        known: Match | None = None,
+        part: bool = False,
+        priority: int | None = None,
     ) -> Reserved | None:
         """Open a transfer into ``pool``, below VRAM, and reserve its room, in units; None where there is none.
 
@@ -357,7 +365,7 @@ class Mover:
         tiers = self.tiers
         transfer = self.ledger.open()
         taken: list[Extent] | None = [] if self.spills and tiers.can_cascade and pool is not tiers.ssd else None
-        stored = pool.store(spans, start, end, transfer, taken, known, part)
+        stored = pool.store(spans, start, end, transfer, taken, known, part, priority)
         for extent in taken or ():
             self._spill_to_ssd(extent)
         if stored is None:
@@ -372,7 +380,8 @@ class Mover:
         tiers = self.tiers
         assert tiers.ssd is not None
         ssd = tiers.ssd
-        reserved = self._reserve(ssd, extent.spans, extent.start, extent.end, part=self.keeps_part)
+        span, start, end, worth = extent
+        reserved = self._reserve(ssd, span, start, end, part=self.keeps_part, priority=worth)
         if reserved is None or not reserved.blocks:
             return
         transfer, handle, blocks = reserved

@@ -213,7 +213,7 @@ class Scheduler(WaitingQueue):
         self._note_hits(live, vram_end, hit_end)
         if live.swapped is not None:
             engine.mover.ledger.swaps.in_blocks += hit_end - vram_end
-        live.handle = pool.index.pin(match, use=not live.preemptions)
+        live.handle = pool.index.pin(match, not live.preemptions, live.owner.retention)
         live.tokens = tokens
         load = None
         if hit_end > vram_end:

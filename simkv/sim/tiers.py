@@ -37,6 +37,8 @@ class Owner(NamedTuple):
 
     rank: int
     dram: KVPool | None
+    retention: int | None = None
+    """What its blocks are worth to the eviction policy; None: nothing in particular."""
 
 
 class Host:
@@ -87,7 +89,8 @@ class Host:
     def owners(self, local_replica: int) -> list[Owner]:
         """Return for whom the host's n-th replica works: each class, and last nobody in particular."""
         part = self._parts[local_replica % len(self._parts)]
-        return [Owner(rank, pool) for rank, pool in zip((*self.ranks, 0), part, strict=True)]
+        worth = (*(one.retention for one in self.classes), None)
+        return [Owner(*each) for each in zip((*self.ranks, 0), part, worth, strict=True)]
 
     def _add_link(self, link: LinkConfig) -> tuple[Lane, Lane]:
         h2d = Lane(self.fabric, "h2d", link.h2d_bytes_per_s, link.latency_s, link.chunk_bytes)

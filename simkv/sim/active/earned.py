@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.kvcache.access import AccessPattern
+from simkv.kvcache.eviction.base import DEFAULT_PRIORITY
 from simkv.kvcache.residency import ResidentSet
 from simkv.sim.active.homes import DRAM, NOWHERE
 from simkv.sim.active.sequence import Sequence
@@ -90,7 +91,8 @@ class EarnedShare:
         """``seq`` decodes from here on; what its prefill left in VRAM is its newest share."""
         self._step = step
         last = self.share.total(seq.live.last_tokens) + 1
-        seq.base = self.set.open(last * self.groups)
+        worth = seq.live.owner.retention
+        seq.base = self.set.open(last * self.groups, DEFAULT_PRIORITY if worth is None else worth)
         self._owners.append(seq)
         self._owners.sort(key=lambda one: one.base)
         self._bases = np.array([one.base for one in self._owners], np.int64)

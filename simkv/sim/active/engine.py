@@ -77,6 +77,7 @@ class ActiveEngine:
 
     def enqueue(self, live: Live) -> None:
         """Put an arrival into the waiting queue."""
+        live.owner = self.tiers.owners[live.cls]
         self.scheduler.push(live)
         self.backlog_tokens += live.target
         self.wake()
@@ -171,6 +172,7 @@ class ActiveEngine:
         measured, work = self.store.traffic.measured, self._work
         measured.steps += 1
         measured.step_s += now - self._begun_s
+        measured.carried_s = min(measured.carried_s, measured.step_s)
         measured.compute_s += work.compute_s
         intervals = sum(seq.live.last_token_s == self._begun_s for seq in self._decoding)
         if intervals:
@@ -387,6 +389,8 @@ class ActiveEngine:
     def _begin(self, now: float) -> None:
         self._stepping = True
         store = self.store
+        ranks = [seq.live.owner.rank for seq in self._decoding] + [seq.live.owner.rank for seq, _ in self._chunks]
+        store.traffic.rank = min(ranks)
         store.traffic.measured = self.parts.prefills if self._chunks else self.parts.steps
         work = store.residency.gather(self._decoding, self.step)
         foreseen = store.traffic.foreseen

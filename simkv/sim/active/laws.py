@@ -58,7 +58,9 @@ def promised(stores: list[ActiveStore], promises: Promises) -> Iterator[Breach]:
 
 
 def at_end(engine: ActiveEngine) -> Iterator[Breach]:
-    """Yield what is left where nobody is there any more."""
+    """Yield what is wrong where nobody is there any more."""
+    if engine.parts.steps.carried_s > engine.parts.steps.step_s * (1 + ROUNDING):
+        yield "L33", f"carried for {engine.parts.steps.carried_s} s in steps of {engine.parts.steps.step_s} s"
     total = Measured()
     total.add(engine.parts.steps)
     total.add(engine.parts.prefills)

@@ -17,7 +17,10 @@ class Measured:
     exposed_s: float = 0.0
     """Time the GPU waited for a needed transfer while one was being carried."""
     carried_s: float = 0.0
-    """Time needed transfers were being carried; a used prefetch counts with its share of the service time."""
+    """Time needed transfers were being carried; a used prefetch counts with its share of the service time.
+
+    That may overlap with others, so no more than ``step_s`` in all.
+    """
     needed_s: float = 0.0
     """Service time of everything that was needed, on idle lanes: the closed forms' T_t."""
     write_wait_s: float = 0.0

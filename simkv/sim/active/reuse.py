@@ -20,14 +20,17 @@ from simkv.workload.request import Spans
 class SharedHomes(Homes):
     """Homes whose leading blocks lie in the DRAM pool's index; what comes after them is private."""
 
-    __slots__ = ("_handle", "_ledger", "_over", "_pool", "_shares", "_spans", "_writes")
+    __slots__ = ("_handle", "_ledger", "_over", "_pool", "_retention", "_shares", "_spans", "_writes")
 
-    def __init__(self, tiers: ReplicaTiers, blocks: int, spans: Spans, ledger: Ledger) -> None:
+    def __init__(
+        self, tiers: ReplicaTiers, blocks: int, spans: Spans, ledger: Ledger, retention: int | None = None
+    ) -> None:
         super().__init__(tiers, blocks)
         assert tiers.dram is not None
         self._pool: KVPool = tiers.dram
         self._spans = spans
         self._ledger = ledger
+        self._retention = retention
         self._handle: Node | None = None
         self._shares = True
         self._writes = 0
@@ -55,7 +58,7 @@ class SharedHomes(Homes):
             self._shares = False
             return None
         transfer = self._ledger.open()
-        stored = self._pool.store(self._spans, start, end, transfer)
+        stored = self._pool.store(self._spans, start, end, transfer, priority=self._retention)
         if stored is None:
             self._ledger.drop(transfer)
             self._shares = False

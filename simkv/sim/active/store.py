@@ -95,7 +95,7 @@ class ActiveStore:
         blocks = self.share.total(live.last_tokens) + 1
         if not self.config.reuse:
             return Homes(self.tiers, blocks)
-        return SharedHomes(self.tiers, blocks, live.request.spans, self.ledger)
+        return SharedHomes(self.tiers, blocks, live.request.spans, self.ledger, live.owner.retention)
 
     def find(self, seq: Sequence, limit: int) -> None:
         """Let ``seq`` begin with what DRAM has of its prompt: that streams while the rest is computed."""

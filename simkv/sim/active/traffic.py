@@ -81,7 +81,7 @@ class Load:
         for lane, transfer, alone_s in self._hops:
             carried_s = alone_s * lane.carried_share(transfer)
             self._traffic.measured.carried_s += carried_s * needed / self.pieces
-            lane.urge(transfer, DEMAND)
+            lane.urge(transfer, DEMAND, self._traffic.rank)
 
     def _through(self) -> None:
         self._parts -= 1
@@ -108,7 +108,7 @@ class Load:
                     measured.duplex_s += waited_s
             done()
 
-        self._hops.append((lane, lane.submit(nbytes, descriptors, self.priority, through), alone_s))
+        self._hops.append((lane, lane.submit(nbytes, descriptors, self.priority, through, traffic.rank), alone_s))
 
 
 class Traffic:
@@ -121,6 +121,8 @@ class Traffic:
         self.measured = measured
         self.foreseen = measured
         """Where what becomes of prefetches is booked, whichever steps it falls into."""
+        self.rank = 0
+        """Of the most urgent class in the step under way: the whole step waits for what it loads."""
         self.waiting = False
         """The GPU waits for something needed."""
         self._needed = 0
