@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from simkv.kvcache.access import Dense
+from simkv.results.check import check_run
 from simkv.sim.active.config import ActiveConfig, PrefetchConfig
 from simkv.sim.active.measured import Measured
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
+from simkv.sim.system import System
+from simkv.workload.replay import FixedSource
 from simkv.workload.request import Request
 from tests import sim_factory
 from tests.sim_factory import request
@@ -41,15 +44,18 @@ def active_config(**changes: Any) -> SystemConfig:
 
 
 def _with(config: SystemConfig, active: ActiveConfig) -> SystemConfig:
-    from dataclasses import replace
-
     offload = replace(config.offload, write=active.write, relation="exclusive" if active.exclusive else "copy")
     return replace(config, active=active, offload=offload)
 
 
-def run(config: SystemConfig, requests: Iterable[Request], audit: bool = True) -> RunData:
-    """Run requests under all laws."""
-    return sim_factory.run(config, requests, audit)
+def run(config: SystemConfig, requests: Iterable[Request], every: int = 16) -> RunData:
+    """Run requests under all laws, looked at after ``every`` events."""
+    system = System(replace(config, audit=True), FixedSource(requests))
+    assert system.audit is not None
+    system.audit.every = every
+    data = system.run()
+    check_run(data)
+    return data
 
 
 def measured(config: SystemConfig, requests: Iterable[Request]) -> Measured:

@@ -144,7 +144,7 @@ def test_a_wasted_prefetch_never_shortens_anything(access: Any, share: float, co
 
 @EXAMPLES
 @given(
-    SPARSE, st.sampled_from(GUESSES + [{"policy": "oracle"}, {"policy": "next_step", "accuracy": 0.5}]),
+    SPARSE, st.sampled_from([*GUESSES, {"policy": "oracle"}, {"policy": "next_step", "accuracy": 0.5}]),
     st.sampled_from((0.02, 0.2, 2.0)), st.integers(0, 9),
 )  # fmt: skip
 def test_with_free_slots_prefetch_exposes_at_most_a_chunk_a_demand(

@@ -33,7 +33,7 @@ class Naive:
     below: set[int] = field(default_factory=set)
 
     def room(self, blocks: int) -> int:
-        return min(blocks, max(1, -(-int(round(self.share * 1000)) * blocks // 1000)))
+        return min(blocks, max(1, -(-round(self.share * 1000) * blocks // 1000)))
 
     def make_room(self, needed: int, most: int, keep: set[int]) -> None:
         going = sorted((b for b in self.last if b not in keep), key=lambda b: (self.last[b], -b))

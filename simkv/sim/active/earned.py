@@ -76,6 +76,8 @@ class EarnedShare:
         """What is fetched for the steps to come; None: nothing."""
         self.entered: Ids = NOBODY
         """What the step under way loads on demand and keeps."""
+        self.reading: Ids = NOBODY
+        """What the step under way reads of what is in VRAM, or will be."""
         self.evicted = 0
         self._step = 0
         self.blocks_managed = 0
@@ -195,6 +197,7 @@ class EarnedShare:
         self.moved_up(admitted.entered)
         self.went(admitted.evicted, admitted.evicted_dirty)
         self.entered = admitted.entered
+        self.reading = np.concatenate((reads.ids[~missing], admitted.entered))
         self.blocks_managed = len(reads.ids) + len(admitted.entered) + len(admitted.evicted)
         if self.ahead is not None:
             work.flights = self.ahead.launch(reads, step)
@@ -208,7 +211,7 @@ class EarnedShare:
     def settle(self) -> None:
         """The step is over: what it loaded on demand is resident."""
         self.set.arrived(self.entered)
-        self.entered = NOBODY
+        self.entered = self.reading = NOBODY
 
     def read(self, decoding: Seq[Sequence]) -> Reads:
         """Return what the step that begins now reads."""
@@ -237,7 +240,7 @@ class EarnedShare:
         """Add by layer group how many of ``ids`` come from DRAM and from SSD."""
         units = ids - seq.base
         places = seq.homes.at[units // self.groups]
-        assert places.all(), "a read of what is nowhere"
+        assert places.all(), "law L31: a read of what lies nowhere"
         from_dram = places == DRAM
         groups = units % self.groups
         dram += np.bincount(groups[from_dram], minlength=self.groups)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simkv.sim.active.assembly import assemble
+from simkv.sim.active.measured import Measured
 from simkv.sim.active.pinned import streamed
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.work import Work
@@ -100,6 +101,10 @@ class ActiveEngine:
         """Whether ``request`` could be served if nobody else were here."""
         return self.store.fits_alone(request.prompt_tokens + request.output_tokens - 1)
 
+    def measured(self) -> Measured:
+        """What steps that only decode waited for."""
+        return self.parts.steps
+
     def carried_bytes(self) -> dict[str, int]:
         """Bytes by lane that steps asked for and wrote down."""
         kinds = (self.parts.steps, self.parts.prefills)
@@ -109,6 +114,11 @@ class ActiveEngine:
             "ssd_read": sum(kind.ssd_read_bytes for kind in kinds),
             "ssd_write": sum(kind.ssd_written_bytes for kind in kinds),
         }
+
+    @property
+    def work(self) -> Work:
+        """What the step under way, or the last one, has to do."""
+        return self._work
 
     @property
     def held_blocks(self) -> int:

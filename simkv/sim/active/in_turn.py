@@ -50,7 +50,7 @@ class InTurnShare(EarnedShare):
 
     def _moved(self, moved: InOrder, place: int, chain: list[bool]) -> None:
         if len(moved.missed):
-            assert place != NOWHERE, "a read of what is nowhere"
+            assert place != NOWHERE, "law L31: a read of what lies nowhere"
             chain.append(place == SSD)
             self.moved_up(moved.missed)
         self.went(moved.evicted, moved.evicted_dirty)

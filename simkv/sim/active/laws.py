@@ -30,6 +30,7 @@ def breaches(engine: ActiveEngine) -> Iterator[Breach]:
     yield from _shares(store)
     if isinstance(store.residency, EarnedShare):
         yield from _earned(store, store.residency)
+        yield from _read(store.residency, sum(engine.work.resident))
     else:
         yield from _pinned(store)
     for seq in store.sequences.values():
@@ -116,12 +117,28 @@ def _earned(store: ActiveStore, share: EarnedShare) -> Iterator[Breach]:
         lost = ~(units.resident(ids) | pending)
         if (lost & (np.repeat(seq.homes.at[: seq.blocks], share.groups) == NOWHERE)).any():
             yield "L31", f"a block of request {seq.live.request.id} lies nowhere"
-    if units.used_units > max(units.capacity_units, coming):
-        yield "L30", f"{units.used_units} units resident, {units.capacity_units} allowed"
+    allowed = _allowed(store) * share.groups
+    if units.used_units > max(allowed, coming):
+        yield "L30", f"{units.used_units} units resident, {allowed} allowed"
+
+
+def _allowed(store: ActiveStore) -> int:
+    """Return the blocks that decoding sequences may have in VRAM together."""
     if isinstance(store.share, SharedBudget):
-        kept = sum(seq.resident for seq in store.sequences.values() if seq.here and not seq.decoding)
-        if units.capacity_units + kept * share.groups > store.share.budget_blocks * share.groups:
-            yield "L30", f"{kept} blocks of prompts beside {units.capacity_units} units, beyond the budget"
+        prompts = sum(seq.resident for seq in store.sequences.values() if seq.here and not seq.decoding)
+        return store.share.budget_blocks - prompts
+    return sum(store.share.resident(seq.blocks) for seq in store.sequences.values() if seq.base >= 0)
+
+
+def _read(share: EarnedShare, said_resident: int) -> Iterator[Breach]:
+    """Look at what the step under way reads, of which ``said_resident`` units were there as it began."""
+    if not len(share.reading):
+        return
+    here = share.set.resident(share.reading)
+    if not (here | share.set.pending(share.reading)).all():
+        yield "L36", "a unit was evicted while a step reads it"
+    if np.count_nonzero(here) < said_resident:
+        yield "L34", f"{said_resident} units were said to be resident, {np.count_nonzero(here)} are"
 
 
 def _homes(seq: Sequence) -> Iterator[Breach]:
