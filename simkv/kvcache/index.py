@@ -264,7 +264,7 @@ class PrefixIndex:
             if policy.any_order and victim.children:
                 victim = _tail_below(victim)
             if left < victim.blocks and taken is None and not victim.children and not self.whole:
-                self._shorten(victim, left)
+                self._trim(victim, left)
                 return blocks
             take = victim.blocks if victim.children or self.whole else min(left, victim.blocks)
             if taken is not None:
@@ -316,16 +316,13 @@ class PrefixIndex:
     def _shorten(self, node: Node, blocks: int) -> None:
         assert node.refs == 0 and node.resident and 0 < blocks <= node.blocks
         assert blocks == node.blocks or not node.children
+        policy = self.policy
+        if blocks < node.blocks:
+            self._trim(node, blocks)
+            return
         self.evictions += blocks
         self.resident_blocks -= blocks
         self.evictable_blocks -= blocks
-        policy = self.policy
-        if blocks < node.blocks:
-            node.blocks -= blocks
-            node.end -= blocks
-            if policy.remembers:
-                policy.trimmed(node, blocks, self._key_after(node))
-            return
         if not policy.needs_leaves or not node.children:
             policy.discard(node)
             policy.evicted(node)
@@ -333,6 +330,16 @@ class PrefixIndex:
             node.resident = False
             return
         self._detach(node)
+
+    def _trim(self, node: Node, blocks: int) -> None:
+        """Cut ``blocks`` blocks, not all, off the end of an evictable leaf."""
+        self.evictions += blocks
+        self.resident_blocks -= blocks
+        self.evictable_blocks -= blocks
+        node.blocks -= blocks
+        node.end -= blocks
+        if self.policy.remembers:
+            self.policy.trimmed(node, blocks, self._key_after(node))
 
     def _key_after(self, node: Node) -> Key:
         """Return the key of the block that followed ``node`` before its end was cut off."""

@@ -171,6 +171,9 @@ class Engine:
         tokens = request.prompt_tokens + request.output_tokens
         return self.config.most_blocks(tokens - 1) <= self.config.num_gpu_blocks
 
+    def measured(self) -> None:
+        """No step reads anything from below VRAM."""
+
     def carried_bytes(self) -> None:
         """The mover does all of it."""
 
@@ -366,7 +369,8 @@ class Engine:
             compute_s = self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
         self._target = self.step + 1
         self._anchor_one(now, compute_s)
-        if not begin_waiting(self, now, compute_s):
+        waits = self.mover.waited or any(chunk.load for chunk in self.chunks)
+        if not waits or not begin_waiting(self, now, compute_s):
             self._fire_at(self._boundary(self._target))
 
     def _mixed_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from simkv.kvcache.pool import KVPool
+from simkv.sim.active.measured import Measured
 from simkv.sim.config import EngineConfig
 from simkv.sim.gauge import Gauge
 from simkv.sim.live import Live
@@ -62,6 +63,9 @@ class ReplicaEngine(Protocol):
 
     def tokens_ahead(self, live: Live) -> int:
         """Prompt tokens that wait ahead of ``live``, a newcomer."""
+
+    def measured(self) -> Measured | None:
+        """What decode steps waited for under active offload; None for other engines."""
 
     def carried_bytes(self) -> dict[str, int] | None:
         """Bytes by lane that the engine itself had carried; None where the mover did all of it."""

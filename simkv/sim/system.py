@@ -9,10 +9,8 @@ from time import perf_counter
 
 from simkv.errors import InfeasibleError
 from simkv.kvcache.pool import KVPool
-from simkv.sim.active.engine import ActiveEngine
 from simkv.sim.active.measured import Measured
 from simkv.sim.audit import Audit
-from simkv.sim.batchmode.engine import BatchEngine
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
 from simkv.sim.config import ClassConfig, SystemConfig
 from simkv.sim.engine import Engine
@@ -243,8 +241,9 @@ class System:
             return None
         total = Measured()
         for engine in self.engines:
-            assert isinstance(engine, ActiveEngine)
-            total.add(engine.parts.steps)
+            steps = engine.measured()
+            assert steps is not None
+            total.add(steps)
         return total
 
     def busy_s(self, now: float) -> dict[str, float]:
@@ -315,11 +314,17 @@ class System:
         return 1 if tier == "vram" else self.config.offload.unit_blocks
 
 
-def _engine_type(config: SystemConfig) -> type[ActiveEngine] | type[BatchEngine] | type[Engine]:
-    """Return what serves a replica."""
+def _engine_type(config: SystemConfig) -> Callable[..., ReplicaEngine]:
+    """Return what serves a replica; a kind is only imported where it is used."""
     if config.active is not None:
+        from simkv.sim.active.engine import ActiveEngine
+
         return ActiveEngine
-    return BatchEngine if config.batch is not None else Engine
+    if config.batch is not None:
+        from simkv.sim.batchmode.engine import BatchEngine
+
+        return BatchEngine
+    return Engine
 
 
 def _classes(configured: tuple[ClassConfig, ...], used: tuple[str, ...]) -> tuple[ClassConfig, ...]:

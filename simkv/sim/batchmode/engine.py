@@ -86,6 +86,9 @@ class BatchEngine:
         found = needs(self.batch.layer, self.batch.policy, job)
         return all(found[tier].total <= limit for tier, limit in self.batch.room.limits().items())
 
+    def measured(self) -> None:
+        """Blocks are planned, not read on demand."""
+
     def carried_bytes(self) -> dict[str, int]:
         """Bytes by lane of all blocks so far."""
         return dict(self.runner.sent_bytes)
