@@ -18,7 +18,7 @@ help:
 	@echo 'make lint       ruff: style and formatting'
 	@echo 'make typecheck  mypy --strict on the package'
 	@echo 'make bench      wall time and memory beside their targets (TRACE=...)'
-	@echo 'make readme     fill the README with the output of a run'
+	@echo 'make readme     fill the README and docs/ with the output of runs'
 	@echo 'make clean      remove .venv, caches and build outputs (reports stay)'
 
 $(BIN)/python:
@@ -58,6 +58,7 @@ bench: $(VENV)/.installed
 
 readme: $(VENV)/.installed
 	$(BIN)/python -m tests.readme
+	$(BIN)/python -m tests.article
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

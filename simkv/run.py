@@ -123,7 +123,7 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         ssd_tib=config.ssd.capacity_bytes * s.replicas.hosts / TIB,
         warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
         closed_form={**first_order(config, data), **active_first_order(config, data)},
-        warnings=(*resolved.notes, *active_warnings(data.active)),
+        warnings=(*resolved.notes, *active_warnings(data.active, config.active)),
         notes=active_notes(s),
         concurrency_formula=concurrency_formula(config, data),
         max_running=config.engine.max_num_seqs * config.replicas,

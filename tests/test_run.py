@@ -238,7 +238,8 @@ TRACES = {
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_shipped_scenario_shortened_keeps_every_law(path: Path, request: pytest.FixtureRequest) -> None:
-    requests, size = 150, getattr(resolve(str(path)).scenario.workload, "size", None)
+    workload = resolve(str(path)).scenario.workload
+    requests, size = min(150, getattr(workload, "requests", None) or 150), getattr(workload, "size", None)
     if size is not None:
         requests, assignments = size, []
     elif path.stem in TRACES:
@@ -248,7 +249,7 @@ def test_shipped_scenario_shortened_keeps_every_law(path: Path, request: pytest.
         assignments = ["workload.limit=2"]
         requests = sum(_requests_of(file) for file in sorted((path.parent / path.stem).glob("*.json"))[:2])
     else:
-        assignments = ["workload.requests=150"]
+        assignments = [f"workload.requests={requests}"]
     result = run_scenario(resolve(str(path), assignments), audit=True)
     assert result.data.arrived == result.data.finished + result.data.rejected == requests
     for baseline in result.baselines.values():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simkv.results.quantity import seconds, share
+from simkv.results.quantity import count, seconds, share
 from simkv.results.stats import finite
+from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.measured import Measured
 
 Figures = dict[str, object]
@@ -71,15 +72,21 @@ def speedup(measured: Measured | None, closed: Mapping[str, object], baseline: M
     return found
 
 
-def warnings(measured: Measured | None) -> tuple[tuple[str, str], ...]:
+def warnings(measured: Measured | None, active: ActiveConfig | None) -> tuple[tuple[str, str], ...]:
     """Return ``(code, sentence)`` of what a run of active offload could not do as asked."""
-    if measured is None or not measured.clamped:
+    if measured is None or active is None or not measured.steps:
         return ()
-    text = (
-        f"β was cut in {share(measured.clamped / measured.steps)} of the steps to min(1, T_c / T_t): computing is too "
-        "short to hide more of the transfer."
-    )
-    return (("beta_clamped", text),)
+    found = []
+    if measured.clamped:
+        text = f"β was cut in {share(measured.clamped / measured.steps)} of the steps to min(1, T_c / T_t): "
+        found.append(("beta_clamped", f"{text}computing is too short to hide more of the transfer."))
+    guesses = active.sparse and active.incoming != "candidate" and active.prefetch.policy in ("next_step", "oracle")
+    if guesses and measured.missed and not measured.prefetched:
+        text = (
+            f"Prefetch fetched nothing: what it foresaw was in VRAM already, and none of the {count(measured.missed)} "
+        )
+        found.append(("prefetch_idle", f"{text}pieces that weren't there was foreseen."))
+    return tuple(found)
 
 
 def why(measured: Measured | None, closed: Mapping[str, object]) -> tuple[str, ...]:
