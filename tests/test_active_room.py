@@ -63,7 +63,8 @@ def test_sparse_access_needs_buffers_for_what_a_step_reads_alone() -> None:
 def test_a_budget_holds_whoever_runs(access: Any, budget: int) -> None:
     knobs = {"access": access} if access else {}
     config = make.active_config(
-        budget_blocks=budget, num_gpu_blocks=100, max_num_seqs=100, dram_blocks=5_000, max_num_batched_tokens=60, **knobs
+        budget_blocks=budget, num_gpu_blocks=100, max_num_seqs=100, dram_blocks=5_000, max_num_batched_tokens=60,
+        **knobs,
     )  # fmt: skip
     data = make.run(config, _long(20, output=9))  # the audit holds resident blocks to the budget
     assert data.finished == 20

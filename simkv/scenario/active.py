@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from simkv.errors import InputError, Problem
 from simkv.formulas.step import attention_bytes_per_s
 from simkv.kvcache.access import AccessSpec, Dense, Recall, Replay, TopK, Window
+from simkv.scenario.active_idle import keeps_prefixes
 from simkv.scenario.offload_schema import (
     ACTIVE_PREFETCH,
     DenseAccess,
@@ -52,7 +54,7 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
         exclusive=scenario.tiers.relation == "exclusive",
         prefill=scenario.engine.prefill,
         swap=getattr(scenario.engine, "preemption", "recompute") == "swap" or scenario.engine.prefill != "here",
-        reuse=reuses(scenario),
+        reuse=scenario.engine.prefix_caching and keeps_prefixes(scenario),
         prefetch=prefetch_config(offload),
         eviction_count=offload.eviction.count or "in_cache",
         eviction_half_life=offload.eviction.half_life,
@@ -60,12 +62,6 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
         host_s_per_block=offload.host_cost_per_block,
         read_s=read_s(resolved, block_bytes / layers),
     )
-
-
-def reuses(scenario: Scenario) -> bool:
-    """Whether running sequences leave in DRAM what others can begin with: copies of every full block."""
-    keeps = scenario.offload.write == "write_through" and scenario.tiers.relation == "copy"
-    return scenario.engine.prefix_caching and keeps and scenario.engine.prefill == "here"
 
 
 def prefetch_config(offload: Offload) -> PrefetchConfig:
@@ -92,7 +88,14 @@ def budget_blocks(resolved: Resolved, block_bytes: int) -> int | None:
         return max(1, int(scenario.hardware.kv_tokens * offload.vram_budget) // scenario.engine.block_tokens)
     assert resolved.gpu is not None
     vram_bytes = resolved.gpu.vram_bytes * scenario.replicas.tensor_parallel
-    return max(1, int(vram_bytes * offload.vram_budget) // block_bytes)
+    blocks, pool = max(1, int(vram_bytes * offload.vram_budget) // block_bytes), scenario.engine.num_gpu_blocks
+    if pool is not None and blocks > pool:
+        what = f"keeps {blocks:,} blocks of KV resident, and VRAM has {pool:,} beside weights and activations"
+        mend = f"write {pool * block_bytes / vram_bytes - 0.005:.2f} or less, which leaves room for staging buffers too"
+        raise InputError(
+            Problem(what, mend, resolved.layers.file, None, "offload.vram_budget", f"{offload.vram_budget:g}")
+        )
+    return blocks
 
 
 def read_s(resolved: Resolved, piece_bytes: float) -> float:
@@ -118,6 +121,6 @@ def active_notes(scenario: Scenario) -> tuple[str, ...]:
             f"Quality not modelled: reading only some blocks (access pattern {offload.access.pattern}) approximates "
             "attention that was trained dense. Moving KV changes no result."
         )
-    if scenario.engine.prefix_caching and not reuses(scenario):
+    if scenario.engine.prefix_caching and not keeps_prefixes(scenario):
         found.append("Finished sequences leave nothing to be found: prefixes are computed anew each time.")
     return tuple(found)

@@ -4,18 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simkv.model import ModelShape
+from simkv.scenario.active_idle import ACTIVE_IDLE, keeps_prefixes
 from simkv.scenario.checks import Fault, Given
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH, DenseAccess, ReplayAccess
 from simkv.scenario.schema import Scenario
 
 
-def active_check(s: Scenario, given: Given) -> Iterator[Fault]:
-    """Yield every fault of a scenario with active offload, or with keys that only it gives a meaning."""
+def active_check(s: Scenario, given: Given, model: ModelShape | None) -> Iterator[Fault]:
+    """Yield every fault of a scenario with active offload, or with keys that only it gives a meaning.
+
+    ``model``: None where it is given inline.
+    """
     if not s.offload.active:
         yield from _without(s)
         return
-    for check in (_residency, _tiers, _prefetch, _eviction, _reuse):
+    for check in (_residency, _tiers, _prefetch, _eviction, _reuse, _idle):
         yield from check(s, given)
+    yield from _model(s, model)
+
+
+def _model(s: Scenario, model: ModelShape | None) -> Iterator[Fault]:
+    """Pieces are of one size, and there is one for every block and layer."""
+    if model is not None and (model.windowed_attention or model.state):
+        kind = model.attention_kind
+        what = f"{model.name} ({kind}) has layers whose cache stops growing, which active offload can't split yet"
+        mend = "choose a model of which every layer sees all tokens, or leave active offload out (residency 1)"
+        yield Fault(("model",), what, mend)
+    layers = model.layers if model is not None else 1
+    if getattr(s.offload.access, "layer_groups", 1) > layers:
+        what = f"{model.name if model is not None else 'an inline model'} has {layers} layers to put into groups"
+        yield Fault(("offload", "access", "layer_groups"), what, f"write {layers} or less")
 
 
 def _without(s: Scenario) -> Iterator[Fault]:
@@ -81,6 +100,10 @@ def _prefetch(s: Scenario, given: Given) -> Iterator[Fault]:
                 yield Fault((*path, key), what, "leave it out")
     if prefetch.predictor == "replay" and not isinstance(s.offload.access, ReplayAccess):
         yield Fault((*path, "predictor"), "there is no log to take it from", "write access: {pattern: replay, ...}")
+    dense = isinstance(s.offload.access, DenseAccess)
+    if s.offload.staging_layers == 1 and (policy == "layer" or (dense and policy in ("next_step", "oracle"))):
+        what = "with one buffer, that of the layer at work, nothing can be brought ahead of it"
+        yield Fault(("offload", "staging_layers"), what, "write 2 or more, or prefetch.policy: none")
     if prefetch.demand is not None and policy in ("none", "fixed_overlap"):
         yield Fault((*path, "demand"), f"does nothing with policy {policy}", "leave it out")
 
@@ -102,8 +125,14 @@ def _eviction(s: Scenario, given: Given) -> Iterator[Fault]:
 
 
 def _reuse(s: Scenario, given: Given) -> Iterator[Fault]:
-    keeps = s.offload.write == "write_through" and s.tiers.relation == "copy" and s.engine.prefill == "here"
-    if s.engine.prefix_caching and given(("engine", "prefix_caching")) and not keeps:
+    if s.engine.prefix_caching and given(("engine", "prefix_caching")) and not keeps_prefixes(s):
         mend = "write prefix_caching: false, or offload.write: write_through with tiers.relation: copy"
         what = "finished sequences leave nothing to be found where not every full block is written to DRAM"
         yield Fault(("engine", "prefix_caching"), what, mend)
+
+
+def _idle(s: Scenario, given: Given) -> Iterator[Fault]:
+    """Keys of prefix reuse that mean nothing to running sequences."""
+    for path, instead in ACTIVE_IDLE.items():
+        if given(path):
+            yield Fault(path, f"does nothing under active offload: {instead}", "leave it out")

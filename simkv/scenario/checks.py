@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from simkv.scenario.active_idle import active_idle_paths
 from simkv.scenario.batch_checks import batch_faults, batch_idle_paths
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.class_checks import class_faults
@@ -185,10 +186,14 @@ _REAL_ONLY: tuple[Path, ...] = (
 
 
 def idle_paths(s: Scenario) -> tuple[Path, ...]:
-    """Return the keys that mean nothing in this scenario: on inline hardware, what describes real hardware."""
+    """Return the keys that mean nothing in this scenario: what describes real hardware on inline, and the like."""
     if s.engine.preset in BATCH_PRESETS:
         return batch_idle_paths(s)
-    if not isinstance(s.hardware, InlineHardware):
+    return (*active_idle_paths(s), *_real_only(s))
+
+
+def _real_only(s: Scenario) -> tuple[Path, ...]:
+    if s.engine.preset in BATCH_PRESETS or not isinstance(s.hardware, InlineHardware):
         return ()
     return (*_REAL_ONLY, ("engine", "kv_dtype")) if isinstance(s.model, InlineModel) else _REAL_ONLY
 
@@ -202,6 +207,6 @@ def _abstract(s: Scenario, given: Given) -> Iterator[Fault]:
     if isinstance(s.model, InlineModel) and not isinstance(s.hardware, InlineHardware):
         mend = "give hardware inline too, like {step_time: 20ms, kv_tokens: 100000}, or a catalogue model"
         yield Fault(("model",), "a model without weights can't run on real hardware", mend)
-    for path in idle_paths(s) if s.engine.preset not in BATCH_PRESETS else ():
+    for path in _real_only(s):
         if given(path):
             yield Fault(path, "does nothing on inline hardware", "leave it out")

@@ -121,7 +121,8 @@ class _Reader:
         preset = self._preset()
         model, machine = self._model(), self._machine()
         layers = Layers(self._tree.file, self._written, self._set_paths, preset, brought(machine, self._written))
-        merged = presets.merge(presets.merge(layers.machine.values, preset.values), self._written)
+        below = presets.merge(layers.machine.values, presets.beside(preset.values, self._written))
+        merged = presets.merge(below, self._written)
         context = {"folder": os.path.dirname(self._tree.file)}
         try:
             scenario = Scenario.model_validate(merged, context=context)
@@ -129,7 +130,7 @@ class _Reader:
             self.problems.extend(problems_of(error, merged, Scenario, self._place))
             return None
         split = unsplit(scenario, model)
-        checked = (*cross_check(scenario, layers.given), *active_check(scenario, layers.given))
+        checked = (*cross_check(scenario, layers.given), *active_check(scenario, layers.given, model))
         faults = [*split, *checked, *limits(scenario, machine.instance)]
         for fault in faults:
             if split and fault.path == ("link", "uplink", "gpus"):

@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool
 
 from simkv.scenario.base import Discriminated, FilePath, Section
-from simkv.scenario.quantity import FractionAboveZero, Number, Quantity, Time
+from simkv.scenario.quantity import FractionAboveZero, Quantity, Time, TokensAboveZero
 
 Tokens = Annotated[int, Quantity("tokens", least=0, most=16 << 20)]
+Skew = Annotated[float, Quantity("number", most=10)]
 LayerGroups = Annotated[
     int,
     Quantity("count", least=1, most=1024),
@@ -60,7 +61,7 @@ class WindowAccess(Section):
     """A sliding window and the first tokens (attention sinks)."""
 
     pattern: Literal["window"]
-    window: Tokens = 4096
+    window: TokensAboveZero = 4096
     sinks: Tokens = 64
     layer_groups: LayerGroups = 1
 
@@ -69,10 +70,10 @@ class TopkAccess(Section):
     """A budget of blocks a step: the newest, the sinks, and what scores highest of the rest."""
 
     pattern: Literal["topk"]
-    budget: Tokens = 2048
-    recent: Tokens = 256
+    budget: TokensAboveZero = 2048
+    recent: TokensAboveZero = 256
     sinks: Tokens = 64
-    skew: Annotated[Number, Field(description="Zipf exponent of the far blocks' popularity; 0: all alike")] = 1.0
+    skew: Annotated[Skew, Field(description="Zipf exponent of the far blocks' popularity; 0: all alike")] = 1.0
     stickiness: Annotated[
         float, Quantity("fraction"), Field(description="Share of a step's far blocks that the next step reads again")
     ] = 0.8
@@ -83,9 +84,9 @@ class RecallAccess(Section):
     """The newest tokens, and one far block every few steps."""
 
     pattern: Literal["recall"]
-    window: Tokens = 4096
+    window: TokensAboveZero = 4096
     every: Annotated[int, Quantity("count", least=1, most=1_000_000)] = 4
-    skew: Number = 0.0
+    skew: Skew = 0.0
     layer_groups: LayerGroups = 1
 
 

@@ -160,7 +160,8 @@ class NextStep:
         for flight in self._flights:
             needed = pending & np.isin(reads.ids, flight.ids)
             if needed.any():
-                found.append(Late(flight, self.share.by_group(reads, needed)))
+                first = needed & self._unread[np.minimum(reads.ids, len(self._unread) - 1)]
+                found.append(Late(flight, self.share.by_group(reads, needed), self.share.by_group(reads, first)))
         return found
 
     def _mark(self, ids: Ids) -> None:

@@ -180,7 +180,7 @@ class LayerPipeline(StepRunner):
         for late in work.late:
             if not late.units[group]:
                 continue
-            late_s = late.flight.service_s * late.units[group]
+            late_s = late.flight.service_s * late.first[group]
             self.measured.needed_s += late_s
             if late.flight.arrived[layer]:
                 self.measured.carried_s += late_s
@@ -252,7 +252,7 @@ class LayerPipeline(StepRunner):
         for late in work.late:
             if late.flight.arrived[layer]:
                 measured.hits += late.units[group]
-                self.traffic.foreseen.timely += late.units[group]
+                self.traffic.foreseen.timely += late.first[group]
 
     # ---- the next step's first layers, under dense access
 

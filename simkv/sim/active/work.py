@@ -67,6 +67,8 @@ class Late:
     flight: Flight
     units: list[int]
     """By layer group, how many units."""
+    first: list[int]
+    """Of them, those that are read for the first time since they were fetched."""
 
 
 @dataclass(slots=True)

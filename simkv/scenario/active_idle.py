@@ -1,0 +1,28 @@
+"""Keys of prefix reuse that mean nothing to running sequences under active offload, and what there is instead."""
+
+from __future__ import annotations
+
+from simkv.scenario.schema import Scenario
+from simkv.scenario.text import Path
+
+ACTIVE_IDLE: dict[Path, str] = {
+    ("engine", "load"): "prompts stream what is below VRAM layer by layer",
+    ("engine", "reserve_full_prompt"): "a sequence takes its share for the whole prompt at once",
+    ("engine", "store_outputs"): "offload.write says what is written below VRAM",
+    ("offload", "when_full"): "sequences are admitted where all that must leave VRAM has room below it",
+    ("offload", "eviction", "unit"): "what is evicted is a piece of a block",
+    ("link", "descriptors_per_block"): "a (block, layer) piece is one descriptor, a streamed layer one a sequence",
+}
+
+
+def active_idle_paths(s: Scenario) -> tuple[Path, ...]:
+    """Return the keys that mean nothing in this scenario; none without active offload."""
+    if not s.offload.active:
+        return ()
+    moot = s.engine.prefix_caching and not keeps_prefixes(s)
+    return (*ACTIVE_IDLE, ("engine", "prefix_caching")) if moot else tuple(ACTIVE_IDLE)
+
+
+def keeps_prefixes(s: Scenario) -> bool:
+    """Say whether every full block of a sequence is written to where others can find it."""
+    return s.offload.write == "write_through" and s.tiers.relation == "copy" and s.engine.prefill == "here"
