@@ -76,6 +76,30 @@ def test_preset_as_it_ships_is_realisable_in_its_engine(key: str) -> None:
         assert again.scenario == resolved.scenario and again.notes == resolved.notes
 
 
+@pytest.mark.parametrize("write", ["write_through", "write_through_selective", "write_back", "never"])
+@pytest.mark.parametrize("key", REUSE)
+def test_preset_written_out_runs_again_whatever_it_writes(key: str, write: str) -> None:
+    sets = [f"offload.write={write}", "tiers.relation=copy", "offload.unit_tokens=32", "engine.block_tokens=32"]
+    resolved = preset(key, *sets, "tiers.dram.ratio=0.3333333")
+    again = resolve_text(to_yaml(resolved))
+    assert again.scenario == resolved.scenario and again.scenario_hash == resolved.scenario_hash
+    assert resolved.scenario.engine.store_outputs == (key == "sglang-hicache" and write.startswith("write_through"))
+
+
+@pytest.mark.parametrize("sets", [("tiers.dram.capacity=0GiB",), ("tiers.dram.ratio=0",), ("tiers.dram.per_gpu=0GiB",)])
+@pytest.mark.parametrize("key", REUSE)
+def test_preset_told_to_have_no_dram_can_not_swap_to_it(key: str, sets: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match=r"there is no DRAM to swap to; give tiers.dram.capacity"):
+        preset(key, "engine.preemption=swap", *sets)
+
+
+@pytest.mark.parametrize("when_full", ["retry", "part", "drop"])
+def test_what_becomes_of_stores_is_refused_where_nothing_is_stored(when_full: str) -> None:
+    with pytest.raises(InputError, match=r"does nothing with offload.write never; write another policy for offload.w"):
+        preset("vllm", "offload.write=never", f"offload.when_full={when_full}")
+    assert preset("lmcache", "offload.write=never").scenario.offload.when_full == "refuse"
+
+
 @pytest.mark.parametrize("key", REUSE)
 def test_preset_without_partial_residency_says_so(key: str) -> None:
     assert presets.load(key).has["offload.residency"] == (1.0,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from simkv.scenario.offload_schema import Prefetch
+from simkv.scenario.presets import DRAM_MEASURES
 from simkv.scenario.schema import Scenario
 from simkv.scenario.text import Path
 
@@ -18,6 +19,8 @@ _AHEAD_OF = {
     "batch": ("arrival",),
 }
 """Parameters of reading ahead, and the policies that have them."""
+_NO_STORES = {"write_back": ("retry", "drop"), "never": ("retry", "drop", "part")}
+"""By write policy: what ``when_full`` may not be, since nothing is stored that it would be about."""
 _OF_TIMEOUT = ("timeout_base", "timeout_per_ki_token", "timeout_most")
 
 
@@ -49,28 +52,35 @@ def _full(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
     offload = s.offload
     for key in idle_writing(s):
         if given(("offload", key)):
-            mends = {"when_full": "write refuse or part", "write_back_blocks": "write offload.write: write_back"}
-            mend = f"{mends[key]}, or leave it out"
-            yield ("offload", key), f"does nothing with offload.write {offload.write}", mend
+            yield (
+                ("offload", key),
+                f"does nothing with offload.write {offload.write}",
+                f"{_mend(s, key)}, or leave it out",
+            )
+
+
+def _mend(s: Scenario, key: str) -> str:
+    if key == "write_back_blocks":
+        return "write offload.write: write_back"
+    return "write refuse or part" if s.offload.write == "write_back" else "write another policy for offload.write"
 
 
 def idle_writing(s: Scenario) -> list[str]:
     """Return the keys of ``offload`` that mean nothing with its write policy: what was evicted isn't offered again."""
     offload = s.offload
-    idle = ["when_full"] if offload.write == "write_back" and offload.when_full in ("retry", "drop") else []
+    idle = ["when_full"] if offload.when_full in _NO_STORES.get(offload.write, ()) else []
     return [*idle, "write_back_blocks"] if offload.write != "write_back" and offload.write_back_blocks else idle
 
 
 def is_moot(s: Scenario, path: str, allowed: Collection[object]) -> bool:
     """Say whether what an engine allows at ``path`` means nothing with the scenario's write policy."""
-    write_back = s.offload.write == "write_back"
     if path == "offload.write_back_blocks":
-        return not write_back
-    return path == "offload.when_full" and write_back and set(allowed) <= {"retry", "drop"}
+        return s.offload.write != "write_back"
+    return path == "offload.when_full" and set(allowed) <= set(_NO_STORES.get(s.offload.write, ()))
 
 
 def _sizes(given: Callable[[Path], bool]) -> Iterator[Found]:
-    first, *others = [key for key in ("capacity", "ratio", "per_gpu") if given(("tiers", "dram", key))] or [""]
+    first, *others = [key for key in DRAM_MEASURES if given(("tiers", "dram", key))] or [""]
     for key in others:
         yield ("tiers", "dram", key), f"tiers.dram.{first} says how large it is", "give one of the two"
 

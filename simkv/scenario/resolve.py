@@ -145,6 +145,8 @@ class _Filler:
                 self._fill(f"offload.prefetch.{key}", None, "")
         for key in idle_writing(self.scenario):
             self._fill(f"offload.{key}", type(offload).model_fields[key].default, loading.DEFAULT)
+        if self.scenario.engine.store_outputs and not offload.write.startswith("write_through"):
+            self._fill("engine.store_outputs", False, loading.DEFAULT)
 
     def pool(self) -> None:
         """Fill in dtypes, the longest sequence and the number of KV blocks."""
@@ -215,31 +217,27 @@ class _Filler:
             )
 
     def dram(self) -> None:
-        """Fill in the capacity of DRAM where it is given by another measure; one given outright wins."""
-        dram, given = self.scenario.tiers.dram, self._layers.given
+        """Fill in the capacity of DRAM where it is given by another measure."""
+        dram = self.scenario.tiers.dram
         if dram.ratio is None and dram.per_gpu is None:
             return
-        if not given(("tiers", "dram", "capacity")):
-            key, capacity, measure = self._dram_by(dram)
-            origin = f"computed: {measure} ({self._layers.origin(('tiers', 'dram', key))})"
-            self._fill("tiers.dram.capacity", capacity, origin)
-            for fault in limits(self.scenario, self._instance):
-                mend = f"{fault.mend}; give tiers.dram.capacity ({measure} is {units.short(capacity, 'size')})"
-                raise InputError(Problem(fault.what, mend, self._layers.file, None, f"tiers.dram.{key}"))
-        for key in ("ratio", "per_gpu"):
-            if getattr(dram, key) is not None:
-                self._fill(f"tiers.dram.{key}", None, "")
+        key, capacity, measure = self._dram_by(dram)
+        origin = f"computed: {measure} ({self._layers.origin(('tiers', 'dram', key))})"
+        self._fill("tiers.dram.capacity", capacity, origin)
+        for fault in limits(self.scenario, self._instance):
+            mend = f"{fault.mend}; give tiers.dram.capacity ({measure} is {units.short(capacity, 'size')})"
+            raise InputError(Problem(fault.what, mend, self._layers.file, None, f"tiers.dram.{key}"))
+        self._fill(f"tiers.dram.{key}", None, "")
 
     def _dram_by(self, dram: Dram) -> tuple[str, float, str]:
         """Return by which measure a host's DRAM goes, what it comes to, and the measure in words."""
         replicas = self.scenario.replicas
         here = -(-replicas.count // replicas.hosts)
-        by_ratio = dram.ratio is not None and self._layers.given(("tiers", "dram", "ratio"))
-        if dram.per_gpu is not None and not by_ratio:
+        if dram.per_gpu is not None:
             gpus = here * replicas.tensor_parallel
             return "per_gpu", dram.per_gpu * gpus, f"{gpus} x {units.short(dram.per_gpu, 'size')}"
         assert dram.ratio is not None
-        return "ratio", dram.ratio * self._pool_bytes() * here, f"{dram.ratio:g} x the VRAM pool"
+        return "ratio", int(dram.ratio * self._pool_bytes() * here), f"{dram.ratio:g} x the VRAM pool"
 
     def _pool_bytes(self) -> int:
         """Return the size of one replica's KV pool in VRAM, all ranks."""

@@ -14,6 +14,8 @@ from simkv.errors import InputError, Problem
 
 NAMES = tuple(sorted(one.name.removesuffix(".yaml") for one in files(__name__).iterdir() if one.name.endswith(".yaml")))
 """Every preset: the files of this folder."""
+DRAM_MEASURES = ("capacity", "ratio", "per_gpu")
+"""Keys of ``tiers.dram`` of which one says how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
         result[key] = merge(below, value) if both else value  # type: ignore[arg-type]
     return result
+
+
+def beside(values: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a preset's ``values`` without its measure of DRAM where the scenario, as ``written``, has its own."""
+    tiers = written.get("tiers")
+    dram = tiers.get("dram") if isinstance(tiers, Mapping) else None
+    if not isinstance(dram, Mapping) or all(dram.get(key) is None for key in DRAM_MEASURES):
+        return dict(values)
+    left = {key: value for key, value in values["tiers"]["dram"].items() if key not in DRAM_MEASURES}
+    return {**values, "tiers": {**values["tiers"], "dram": left}}
 
 
 @cache
