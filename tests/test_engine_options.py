@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simkv.formulas.step import ConstantStep
+from simkv.kvcache.eviction import COUNT_MODES, POLICIES
 from tests.sim_factory import request, system_config
 from tests.test_oracle import AwkwardStep, Case, KneeStep, check_single_steps, draw_anything
 from tests.test_oracle import run as run_case
@@ -42,7 +43,6 @@ def draw_reuse(rng: Random, most: int) -> Case:
         latency_s=rng.choice((0.0, 1e-3)),
         ssd_read=rate * rng.choice((0.1, 0.5)),
         ssd_write=rate,
-        eviction=rng.choice(("lru", "lru", "lfu", "fifo", "priority")),
         store_outputs=rng.random() < 0.3,
         sample_s=rng.choice((None, 0.37)),
     )
@@ -61,8 +61,14 @@ def with_options(rng: Random, most: int) -> Case:
     config, offload = case.config, case.config.offload
     write = rng.choice(("write_through", "write_through_selective", "write_back"))
     writes_through = write != "write_back"
+    policy = rng.choice(tuple(POLICIES))
+    count = rng.choice(COUNT_MODES) if policy in ("lfu", "score") else "in_cache"
     offload = replace(
         offload,
+        eviction=policy,
+        eviction_lambda=rng.choice((0.0, 0.3, 1.0)) if policy == "score" else None,
+        eviction_count=count,
+        eviction_half_life_uses=rng.choice((1.0, 30.0)) if count == "decayed" else None,
         write=write,
         relation="copy" if writes_through else rng.choice(("copy", "exclusive")),
         prefetch=rng.choice(("none", "queue", "arrival")),

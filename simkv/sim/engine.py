@@ -408,9 +408,19 @@ class Engine:
     def _allocate_to(self, step: int) -> None:
         if step > self._allocated:
             need = self.batch.blocks_needed(self._allocated, step - self._allocated)
-            if need:
+            if need > self.pool.free_blocks and self.pool.index.policy.remembers:
+                self._allocate_in_turn(step)
+            elif need:
                 self.pool.take(need)
             self._allocated = step
+
+    def _allocate_in_turn(self, step: int) -> None:
+        """Take what each step up to ``step`` needs, one after the other: whom the policy lets go depends on that."""
+        phases = self.batch.phases
+        for taking in range(self._allocated, step):
+            need = phases[taking % len(phases)]
+            if need:
+                self.pool.take(need)
 
     def try_decode(self) -> bool:
         """Take the decode blocks of the step that is about to begin; False, taking none, where they can't be had."""
