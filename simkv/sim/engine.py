@@ -8,79 +8,40 @@ boundary instead; both use :mod:`simkv.sim.series`, so their times agree to the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from simkv.sim.batch import DecodeBatch
-from simkv.sim.clock import ENGINE_RANK, Clock, Timer
-from simkv.sim.config import SystemConfig
-from simkv.sim.gauge import Gauge, Together
+from simkv.sim.clock import Timer
 from simkv.sim.holdings import Holdings
 from simkv.sim.live import DECODE, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
-from simkv.sim.mover import Mover
 from simkv.sim.prefetch import make_prefetcher
-from simkv.sim.recorder import Recorder
+from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.scheduler import Chunk, Scheduler
-from simkv.sim.series import boundary_s, steps_to_reach
+from simkv.sim.series import Series
 from simkv.sim.swap import Swapper
-from simkv.sim.tiers import ReplicaTiers
 from simkv.sim.waits import begin_waiting
 from simkv.workload.request import Request
 
 
-class Engine:
+class Engine(ReplicaEngine):
     """The forward steps of one replica, and the requests that wait for or take part in them."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        config: SystemConfig,
-        number: int,
-        tiers: ReplicaTiers,
-        mover: Mover,
-        recorder: Recorder,
-        together: Together,
-        finished: Callable[[Live, int], None],
-    ) -> None:
-        self.clock = clock
-        self.config = config.engine
-        self.cost = config.cost
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around)
+        config, mover = around.config, around.mover
         self.step_exact = config.step_exact
-        self.load_in_step = config.engine.load != "hold"
+        self.load_in_step = self.config.load != "hold"
         """A request takes part at once, and its step waits for its load."""
-        self.blocks_batch = config.engine.load == "block"
+        self.blocks_batch = self.config.load == "block"
         """What is read from SSD first is waited for in the step too."""
         self.reads_on_demand = config.offload.prefetch != "arrival"
         """What lies on SSD is read when its request has its turn, and not only ahead of it."""
-        self.number = number
-        self._rank = ENGINE_RANK + number
-        self.tiers = tiers
-        self.pool = tiers.vram
-        self.mover = mover
-        self.recorder = recorder
-        self.finished = finished
-        self.gauge = Gauge(together)
         self.batch = DecodeBatch(self.config.block_tokens)
-        self.running: dict[Live, None] = {}
-        self.partial: Live | None = None
-        """The one request whose prompt is partly computed: always the last admitted."""
         self.chunks: list[Chunk] = []
         """What the step in progress computes of prompts."""
         self.holdings = Holdings(self.config, mover)
         self.swapper = Swapper(self.config, mover) if self.config.preemption == "swap" else None
-        self.scheduler = Scheduler(self)
+        self.scheduler: Scheduler = Scheduler(self)
         self.prefetcher = make_prefetcher(self, config.offload)
-        self.step = 0
-        """The step in progress, or the next one when idle."""
-        self.backlog_tokens = 0
-        """Prompt tokens of requests that wait or are held, hits not taken off (for the router)."""
-        self._backlog_by_level: dict[int, int] | None = {} if self.config.scheduling == "priority" else None
-        """The same by how urgent they are."""
-        self._anchor_s = 0.0
-        self._anchor_step = 0
-        self._first_s = 0.0
-        self._growth_s = 0.0
-        self._anchored = False
-        self._valid_to = 0
+        self.series = Series()
         self._target = 0
         """Step before which the scheduled event fires."""
         self._allocated = 0
@@ -90,9 +51,6 @@ class Engine:
         self._asleep = True
         self._offer_again = False
         """DRAM may have room for what it refused: offer it at the next boundary."""
-        self.macro_steps = 0
-        self.preemptions = 0
-        self.load_waits = 0
         mover.sync = self.sync
         mover.wake = self.wake
         if config.offload.when_full == "retry":
@@ -110,9 +68,7 @@ class Engine:
         live.owner = self.tiers.owners[live.cls]
         was_empty = not self.scheduler.waiting
         self.scheduler.push(live)
-        self.backlog_tokens += live.target
-        if self._backlog_by_level is not None:
-            self._count_level(live, live.target)
+        self.backlog.add(live)
         idle = self._asleep
         if was_empty or self.scheduler.waiting[0][1] is live:
             self.wake()
@@ -132,7 +88,7 @@ class Engine:
         target = max(self._next_boundary(now), self.step + 1)
         if target < self._target:
             self._target = target
-            self._fire_at(self._boundary(target))
+            self._fire_at(self.series.begins_s(target))
 
     def wake(self) -> None:
         """Try to schedule at the next step boundary (now, when idle)."""
@@ -164,18 +120,12 @@ class Engine:
         target = step + self.batch.steps_within(step, self._room(), self._target - step)
         if target < self._target:
             self._target = target
-            self._fire_at(self._boundary(target))
+            self._fire_at(self.series.begins_s(target))
 
     def can_ever_fit(self, request: Request) -> bool:
         """Whether ``request`` could be served if nobody else were here."""
         tokens = request.prompt_tokens + request.output_tokens
         return self.config.most_blocks(tokens - 1) <= self.config.num_gpu_blocks
-
-    def measured(self) -> None:
-        """No step reads anything from below VRAM."""
-
-    def carried_bytes(self) -> None:
-        """The mover does all of it."""
 
     @property
     def held_blocks(self) -> int:
@@ -189,23 +139,6 @@ class Engine:
         assert live.handle is not None
         tokens = live.context(max(self._allocated, live.step0))
         return self.config.blocks(tokens) - live.handle.end + live.side_blocks
-
-    @property
-    def live_requests(self) -> int:
-        """Requests that run, wait or are held here."""
-        return len(self.running) + self.scheduler.queued + self.gauge.held
-
-    def tokens_ahead(self, live: Live) -> int:
-        """Prompt tokens that are not computed yet and come before those of ``live``, which would be a newcomer."""
-        partial, waiting = self.partial, self.backlog_tokens
-        if self._backlog_by_level is not None:
-            waiting = sum(tokens for level, tokens in self._backlog_by_level.items() if level <= live.priority)
-        return waiting + (partial.target - partial.tokens if partial else 0)
-
-    def _count_level(self, live: Live, tokens: int) -> None:
-        levels = self._backlog_by_level
-        assert levels is not None
-        levels[live.priority] = levels.get(live.priority, 0) + tokens
 
     # ---- the event
 
@@ -237,8 +170,8 @@ class Engine:
         self.macro_steps += 1
         size = self.batch.size
         if size:
-            first_s = self._first_s + self._growth_s * (self.step - self._anchor_step)
-            self.recorder.step_row((self._begun_s, first_s, self._growth_s, steps, size))
+            series = self.series
+            self.recorder.step_row((self._begun_s, series.step_s(self.step), series.growth_s, steps, size))
             self._allocate_to(self._target)
         self.step = self._target
         changed = False
@@ -314,9 +247,7 @@ class Engine:
         live.asked_ssd = False
         self.preemptions += 1
         live.enter(PREEMPTED, now)
-        self.backlog_tokens += live.target
-        if self._backlog_by_level is not None:
-            self._count_level(live, live.target)
+        self.backlog.add(live)
         self.scheduler.push_front(live)
 
     # ---- beginning the next step
@@ -330,7 +261,7 @@ class Engine:
                 gauge.update(now)
                 gauge.busy = False
             self._asleep = True
-            self._anchored = False
+            self.series.valid_to = 0
             return
         if not gauge.busy:
             gauge.update(now)
@@ -339,22 +270,19 @@ class Engine:
         if chunks or self.mover.waited:
             self._begin_one(now)
             return
-        batch, step = self.batch, self.step
-        if changed or not self._anchored or step >= self._valid_to:
-            self._anchor_s = now
-            self._anchor_step = step
-            self._first_s, self._growth_s, valid = self.cost.decode(batch.size, batch.context_tokens(step))
-            self._valid_to = step + valid
-            self._anchored = True
+        batch, step, series = self.batch, self.step, self.series
+        if changed or step >= series.valid_to:
+            first_s, growth_s, valid = self.cost.decode(batch.size, batch.context_tokens(step))
+            series.anchor(now, step, first_s, growth_s, step + valid)
         last = batch.next_end()
-        if last > self._valid_to:
-            last = self._valid_to
+        if last > series.valid_to:
+            last = series.valid_to
         if self.step_exact or self.scheduler.look_again or self._offer_again:
             last = step + 1
         if last > step + 1:
             last = step + 1 + batch.steps_within(step + 1, self._room(), last - step - 1)
         self._target = last
-        self._fire_at(boundary_s(self._anchor_s, self._first_s, self._growth_s, last - self._anchor_step))
+        self._fire_at(series.begins_s(last))
 
     def _room(self) -> int:
         """Blocks that steps under way may take without anybody having to decide something."""
@@ -368,10 +296,10 @@ class Engine:
         else:
             compute_s = self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
         self._target = self.step + 1
-        self._anchor_one(now, compute_s)
+        self.series.once(now, self.step, compute_s)
         waits = self.mover.waited or any(chunk.load for chunk in self.chunks)
         if not waits or not begin_waiting(self, now, compute_s):
-            self._fire_at(self._boundary(self._target))
+            self._fire_at(self.series.begins_s(self._target))
 
     def _mixed_s(self) -> float:
         """Return the time of the step that is about to begin, without any waiting."""
@@ -383,27 +311,15 @@ class Engine:
 
     def step_ends(self, begun_s: float, end_s: float) -> None:
         """Have the step that began at ``begun_s``, and waited, end at ``end_s``."""
-        self._anchor_one(begun_s, end_s - begun_s)
-        self._fire_at(max(self._boundary(self._target), self.clock._now))
-
-    def _anchor_one(self, now: float, step_s: float) -> None:
-        """Anchor a series of one step: what follows a mixed step is another batch."""
-        self._anchor_s = now
-        self._anchor_step = self.step
-        self._first_s = step_s
-        self._growth_s = 0.0
-        self._valid_to = self.step + 1
-        self._anchored = False
+        self.series.once(begun_s, self.step, end_s - begun_s)
+        self._fire_at(max(self.series.begins_s(self._target), self.clock._now))
 
     def _next_boundary(self, now: float) -> int:
         """The first step that has not begun: one that begins now counts until this engine's turn is over."""
-        step = self._anchor_step + steps_to_reach(self._anchor_s, self._first_s, self._growth_s, now)
-        if self.clock.had_turn(self._rank) and self._boundary(step) == now:
+        step = self.series.first_at(now)
+        if self.clock.had_turn(self._rank) and self.series.begins_s(step) == now:
             step += 1
         return step
-
-    def _boundary(self, step: int) -> float:
-        return boundary_s(self._anchor_s, self._first_s, self._growth_s, step - self._anchor_step)
 
     def _allocate_to(self, step: int) -> None:
         if step > self._allocated:
@@ -460,9 +376,7 @@ class Engine:
 
     def admitted(self, live: Live, now: float) -> None:
         """Note that a step is about to compute something of ``live``."""
-        self.backlog_tokens -= live.target
-        if self._backlog_by_level is not None:
-            self._count_level(live, -live.target)
+        self.backlog.remove(live)
         live.enter(RECOMPUTE if live.preemptions else PREFILL, now)
         if live.scheduled_s < 0.0:
             live.scheduled_s = now

@@ -1,15 +1,20 @@
-"""What every kind of engine offers to those who run, route to, sample and audit it."""
+"""What every kind of engine has, and offers to those who run, route to, sample and audit it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
-from simkv.kvcache.pool import KVPool
 from simkv.sim.active.measured import Measured
-from simkv.sim.config import EngineConfig
-from simkv.sim.gauge import Gauge
+from simkv.sim.backlog import Backlog
+from simkv.sim.clock import ENGINE_RANK, Clock
+from simkv.sim.config import SystemConfig
+from simkv.sim.gauge import Gauge, Together
 from simkv.sim.live import Live
 from simkv.sim.mover import Mover
+from simkv.sim.recorder import Recorder
 from simkv.sim.tiers import ReplicaTiers
 from simkv.workload.request import Request
 
@@ -26,46 +31,79 @@ class Waiting(Protocol):
         """How many wait, those included that can't have their turn yet."""
 
 
-class ReplicaEngine(Protocol):
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an engine works in and on."""
+
+    clock: Clock
+    config: SystemConfig
+    number: int
+    """Of the replica, from 0."""
+    tiers: ReplicaTiers
+    mover: Mover
+    recorder: Recorder
+    together: Together
+    finished: Callable[[Live, int], None]
+    """To be called with a request that is over and the replica's number."""
+
+
+class ReplicaEngine(ABC):
     """One replica: its requests, its memory, its counters."""
 
-    config: EngineConfig
-    tiers: ReplicaTiers
-    pool: KVPool
-    mover: Mover
-    gauge: Gauge
-    running: dict[Live, None]
-    step: int
-    macro_steps: int
-    preemptions: int
-    load_waits: int
+    scheduler: Waiting
 
-    @property
-    def scheduler(self) -> Waiting:
-        """The waiting queue."""
+    def __init__(self, around: Surroundings) -> None:
+        self.clock = around.clock
+        self.config = around.config.engine
+        self.cost = around.config.cost
+        self.number = around.number
+        self._rank = ENGINE_RANK + around.number
+        self.tiers = around.tiers
+        self.pool = around.tiers.vram
+        self.mover = around.mover
+        self.recorder = around.recorder
+        self.finished = around.finished
+        self.gauge = Gauge(around.together)
+        self.running: dict[Live, None] = {}
+        self.partial: Live | None = None
+        """The one request whose prompt is partly computed: always the last admitted."""
+        self.backlog = Backlog(self.config.scheduling)
+        self.step = 0
+        """The step in progress, or the next one when idle."""
+        self.macro_steps = 0
+        self.preemptions = 0
+        self.load_waits = 0
 
     @property
     def live_requests(self) -> int:
         """Requests that run, wait or are held here."""
+        return len(self.running) + self.scheduler.queued + self.gauge.held
+
+    def tokens_ahead(self, live: Live) -> int:
+        """Prompt tokens that are not computed yet and come before those of ``live``, a newcomer."""
+        partial = self.partial
+        return self.backlog.ahead_of(live) + (partial.target - partial.tokens if partial else 0)
 
     @property
+    @abstractmethod
     def held_blocks(self) -> int:
         """Private blocks of VRAM that running requests hold now."""
 
+    @abstractmethod
     def can_ever_fit(self, request: Request) -> bool:
         """Whether ``request`` could be served if nobody else were here."""
 
+    @abstractmethod
     def enqueue(self, live: Live) -> None:
         """Take in an arrival."""
 
-    def sync(self) -> None:
+    def sync(self) -> None:  # noqa: B027 (where every step is an event there is nothing to do)
         """Bring the replica's memory up to now."""
-
-    def tokens_ahead(self, live: Live) -> int:
-        """Prompt tokens that wait ahead of ``live``, a newcomer."""
 
     def measured(self) -> Measured | None:
         """What decode steps waited for under active offload; None for other engines."""
+        return None
 
     def carried_bytes(self) -> dict[str, int] | None:
         """Bytes by lane that the engine itself had carried; None where the mover did all of it."""
+        return None

@@ -1,12 +1,45 @@
 """Step boundaries of a batch that doesn't change: an arithmetic series, always from its anchor.
 
-Macro-steps, single steps and interrupts all use these two functions, so that no tie between an
+Macro-steps, single steps and interrupts all use the same two functions, so that no tie between an
 event and a boundary is decided by the last bit.
 """
 
 from __future__ import annotations
 
 from math import sqrt
+
+
+class Series:
+    """The steps under way: from engine step ``anchor_step`` on, each longer by the same, while nothing changes."""
+
+    __slots__ = ("anchor_s", "anchor_step", "first_s", "growth_s", "valid_to")
+
+    def __init__(self) -> None:
+        self.anchor(0.0, 0, 0.0, 0.0, 0)
+
+    def anchor(self, now: float, step: int, first_s: float, growth_s: float, valid_to: int) -> None:
+        """Let ``step`` begin now and take ``first_s``, the next ones ``growth_s`` more each, before ``valid_to``."""
+        self.anchor_s = now
+        self.anchor_step = step
+        self.first_s = first_s
+        self.growth_s = growth_s
+        self.valid_to = valid_to
+
+    def once(self, now: float, step: int, step_s: float) -> None:
+        """Let ``step``, which is of its own kind, begin now and take ``step_s``: what follows begins a new series."""
+        self.anchor(now, step, step_s, 0.0, 0)
+
+    def step_s(self, step: int) -> float:
+        """Return how long ``step`` takes."""
+        return self.first_s + self.growth_s * (step - self.anchor_step)
+
+    def begins_s(self, step: int) -> float:
+        """Return when ``step`` begins: the boundary before it."""
+        return boundary_s(self.anchor_s, self.first_s, self.growth_s, step - self.anchor_step)
+
+    def first_at(self, now: float) -> int:
+        """Return the first step that begins at or after ``now``."""
+        return self.anchor_step + steps_to_reach(self.anchor_s, self.first_s, self.growth_s, now)
 
 
 def boundary_s(anchor_s: float, first_s: float, growth_s: float, steps: int) -> float:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict
 from math import nan
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from simkv.errors import InfeasibleError
 from simkv.kvcache.pool import KVPool
 from simkv.sim.active.measured import Measured
-from simkv.sim.audit import Audit
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
 from simkv.sim.config import ClassConfig, SystemConfig
 from simkv.sim.engine import Engine
@@ -18,13 +18,16 @@ from simkv.sim.gauge import Together
 from simkv.sim.live import Live
 from simkv.sim.mover import Ledger, Mover
 from simkv.sim.recorder import Recorder
-from simkv.sim.replica import ReplicaEngine
+from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.router import make_router
 from simkv.sim.rundata import RunData
 from simkv.sim.sampler import Sampler
 from simkv.sim.tiers import Host, ReplicaTiers
 from simkv.workload.ceiling import Ceiling
 from simkv.workload.request import Request, Source
+
+if TYPE_CHECKING:
+    from simkv.sim.audit import Audit
 
 Listener = Callable[[int, float], None]
 """Called now and then with (requests ended, simulated seconds)."""
@@ -58,7 +61,7 @@ class System:
         self.last_ended_s = 0.0
         self._busy_s: dict[str, float] = {}
         """Busy seconds when the system was last empty: write-downs may go on after the last request."""
-        self.audit = Audit(self) if config.audit else None
+        self.audit = _audit(self) if config.audit else None
         self.sampler = Sampler(self, config.sample_s)
 
     def _add_host(self, replicas: int) -> None:
@@ -70,10 +73,9 @@ class System:
             tiers = ReplicaTiers(self.config, host, local)
             mover = Mover(tiers, ledger, self.config.offload)
             number = len(self.engines)
-            engine = _engine_type(self.config)(
+            self.engines.append(_engine_type(self.config)(Surroundings(
                 self.clock, self.config, number, tiers, mover, self.recorder, self.together, self._finished
-            )  # fmt: skip
-            self.engines.append(engine)
+            )))  # fmt: skip
 
     # ---- running
 
@@ -314,7 +316,14 @@ class System:
         return 1 if tier == "vram" else self.config.offload.unit_blocks
 
 
-def _engine_type(config: SystemConfig) -> Callable[..., ReplicaEngine]:
+def _audit(system: System) -> Audit:
+    """Return what looks at ``system`` while it runs; it knows every kind of engine, so it too is imported on demand."""
+    from simkv.sim.audit import Audit
+
+    return Audit(system)
+
+
+def _engine_type(config: SystemConfig) -> Callable[[Surroundings], ReplicaEngine]:
     """Return what serves a replica; a kind is only imported where it is used."""
     if config.active is not None:
         from simkv.sim.active.engine import ActiveEngine

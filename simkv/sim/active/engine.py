@@ -8,62 +8,28 @@ the resident share allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from simkv.sim.active.assembly import assemble
 from simkv.sim.active.measured import Measured
 from simkv.sim.active.pinned import streamed
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.work import Work
-from simkv.sim.clock import ENGINE_RANK, Clock, Timer
-from simkv.sim.config import SystemConfig
+from simkv.sim.clock import Timer
 from simkv.sim.fabric import DEMAND
-from simkv.sim.gauge import Gauge, Together
 from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, RECOMPUTE, Live
-from simkv.sim.mover import Mover
-from simkv.sim.recorder import Recorder
-from simkv.sim.tiers import ReplicaTiers
+from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.waiting import WaitingQueue
 from simkv.workload.request import Request
 
 
-class ActiveEngine:
+class ActiveEngine(ReplicaEngine):
     """The forward steps of one replica whose running sequences keep part of their KV below VRAM."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        config: SystemConfig,
-        number: int,
-        tiers: ReplicaTiers,
-        mover: Mover,
-        recorder: Recorder,
-        together: Together,
-        finished: Callable[[Live, int], None],
-    ) -> None:
-        assert config.active is not None
-        self.clock = clock
-        self.config = config.engine
-        self.active = config.active
-        self.cost = config.cost
-        self.number = number
-        self._rank = ENGINE_RANK + number
-        self.tiers = tiers
-        self.pool = tiers.vram
-        self.mover = mover
-        self.recorder = recorder
-        self.finished = finished
-        self.gauge = Gauge(together)
-        self.scheduler = WaitingQueue(config.engine.scheduling)
-        self.running: dict[Live, None] = {}
-        self.partial: Live | None = None
-        """The one request whose prompt is partly computed."""
-        self.step = 0
-        self.backlog_tokens = 0
-        self.macro_steps = 0
-        self.preemptions = 0
-        self.load_waits = 0
-        self.parts = assemble(clock, config, tiers, self.gauge, mover.ledger)
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around)
+        assert around.config.active is not None
+        self.active = around.config.active
+        self.scheduler: WaitingQueue = WaitingQueue(self.config.scheduling)
+        self.parts = assemble(self.clock, around.config, self.tiers, self.gauge, self.mover.ledger)
         self.store = self.parts.store
         self._chunks: list[tuple[Sequence, int]] = []
         self._decoding: list[Sequence] = []
@@ -80,7 +46,7 @@ class ActiveEngine:
         """Put an arrival into the waiting queue."""
         live.owner = self.tiers.owners[live.cls]
         self.scheduler.push(live)
-        self.backlog_tokens += live.target
+        self.backlog.add(live)
         self.wake()
 
     def wake(self) -> None:
@@ -93,9 +59,6 @@ class ActiveEngine:
         """There is more room below VRAM than before, perhaps for who waits here."""
         if self.scheduler.waiting:
             self.wake()
-
-    def sync(self) -> None:
-        """Nothing lags behind: every step is an event."""
 
     def can_ever_fit(self, request: Request) -> bool:
         """Whether ``request`` could be served if nobody else were here."""
@@ -124,16 +87,6 @@ class ActiveEngine:
     def held_blocks(self) -> int:
         """Private blocks that running requests hold now."""
         return self.store.held_blocks
-
-    @property
-    def live_requests(self) -> int:
-        """Requests that run, wait or are held here."""
-        return len(self.running) + len(self.scheduler.waiting) + self.gauge.held
-
-    def tokens_ahead(self, live: Live) -> int:
-        """Prompt tokens that wait ahead of ``live``, a newcomer."""
-        partial = self.partial
-        return self.backlog_tokens + (partial.target - partial.tokens if partial else 0)
 
     # ---- the boundary between two steps
 
@@ -282,7 +235,7 @@ class ActiveEngine:
         live.enter(PREEMPTED, now)
         if not (self.active.swap and seq.decoding and self.store.swap_out(seq)):
             self._begin_anew(seq)
-        self.backlog_tokens += live.target
+        self.backlog.add(live)
         self.scheduler.push_front(live)
 
     def _begin_anew(self, seq: Sequence) -> None:
@@ -332,9 +285,9 @@ class ActiveEngine:
                 return seq
         while below and self.active.keeps_prompts:
             live = below.pop()
-            self.backlog_tokens -= live.target
+            self.backlog.remove(live)
             self._begin_anew(self.store.sequences[live])
-            self.backlog_tokens += live.target
+            self.backlog.add(live)
             if (seq := self._let_in(self.scheduler.waiting[0][1])) is not None:
                 return seq
         return None
@@ -342,7 +295,7 @@ class ActiveEngine:
     def _start(self, seq: Sequence, now: float, budget: int) -> int:
         """Let an admitted sequence take part; returns the tokens of the step that it uses."""
         live = seq.live
-        self.backlog_tokens -= live.target
+        self.backlog.remove(live)
         if self.active.keeps_prompts and not seq.decoding:
             self._join(seq, now, RECOMPUTE if live.preemptions else PREFILL)
             self.store.find(seq, self.config.most_hit_blocks(live.target))

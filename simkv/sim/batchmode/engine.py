@@ -7,58 +7,29 @@ returns when everything has been generated). A request whose output is shorter h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from simkv.formulas.placement import Block, Job, blocks, check_memory, needs
 from simkv.sim.batchmode.holdings import BatchHoldings
 from simkv.sim.batchmode.queue import BatchQueue
 from simkv.sim.batchmode.runner import BlockRunner
-from simkv.sim.clock import ENGINE_RANK, Clock, Timer
-from simkv.sim.config import SystemConfig
-from simkv.sim.gauge import Gauge, Together
+from simkv.sim.clock import Timer
 from simkv.sim.live import DECODE, PREFILL, Live
-from simkv.sim.mover import Mover
-from simkv.sim.recorder import Recorder
-from simkv.sim.tiers import ReplicaTiers
+from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.workload.request import Request
 
 
-class BatchEngine:
-    """The batches of one replica, and the requests that wait for one."""
+class BatchEngine(ReplicaEngine):
+    """The batches of one replica, and the requests that wait for one; its steps are passes over all layers."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        config: SystemConfig,
-        number: int,
-        tiers: ReplicaTiers,
-        mover: Mover,
-        recorder: Recorder,
-        together: Together,
-        finished: Callable[[Live, int], None],
-    ) -> None:
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around)
+        config, tiers = around.config, around.tiers
         assert config.batch is not None, "a batch-mode engine without a batch"
-        self.clock = clock
-        self.config = config.engine
         self.batch = config.batch
-        self.number = number
-        self._rank = ENGINE_RANK + number
-        self.tiers = tiers
-        self.pool = tiers.vram
-        self.mover = mover
-        self.recorder = recorder
-        self.finished = finished
-        self.gauge = Gauge(together)
-        self.scheduler = BatchQueue()
-        self.running: dict[Live, None] = {}
-        self.runner = BlockRunner(clock, config.batch, tiers, self.gauge, self._rank, config.link.chunk_bytes)
+        self.scheduler: BatchQueue = BatchQueue()
+        self.runner = BlockRunner(self.clock, config.batch, tiers, self.gauge, self._rank, config.link.chunk_bytes)
         self.holdings = BatchHoldings(tiers, config.batch.policy.placement.kv)
-        self.backlog_tokens = 0
-        self.step = 0
-        """Passes over all layers that have ended."""
-        self.macro_steps = 0
-        self.preemptions = 0
-        self.load_waits = 0
         self._asleep = True
         self._blocks: Iterator[Block] = iter(())
         self._job = Job(0, 0, 0)
@@ -72,22 +43,16 @@ class BatchEngine:
     def enqueue(self, live: Live) -> None:
         """Put an arrival into the waiting queue; an engine that is free takes a batch at this instant."""
         self.scheduler.push(live)
-        self.backlog_tokens += live.request.prompt_tokens
+        self.backlog.add(live)
         if self._asleep:
             self._asleep = False
             self.clock.at(self.clock.now, self._rank, self._take)
-
-    def sync(self) -> None:
-        """Do nothing: a batch has all of its blocks from the start."""
 
     def can_ever_fit(self, request: Request) -> bool:
         """Whether a batch of ``request`` alone would fit the tiers."""
         job = Job(1, request.prompt_tokens, request.output_tokens)
         found = needs(self.batch.layer, self.batch.policy, job)
         return all(found[tier].total <= limit for tier, limit in self.batch.room.limits().items())
-
-    def measured(self) -> None:
-        """Blocks are planned, not read on demand."""
 
     def carried_bytes(self) -> dict[str, int]:
         """Bytes by lane of all blocks so far."""
@@ -97,15 +62,6 @@ class BatchEngine:
     def held_blocks(self) -> int:
         """Blocks of VRAM that running requests hold."""
         return sum(live.blocks_held for live in self.running)
-
-    @property
-    def live_requests(self) -> int:
-        """Requests that run or wait here."""
-        return len(self.running) + len(self.scheduler.waiting)
-
-    def tokens_ahead(self, live: Live) -> int:
-        """Prompt tokens that wait ahead of ``live``, a newcomer."""
-        return self.backlog_tokens
 
     # ---- a batch
 
@@ -123,7 +79,7 @@ class BatchEngine:
         check_memory(self.batch.layer, self.batch.policy, self._job, self.batch.room)
         self.holdings.take(lives, self.config.blocks(prompt + output))
         for live in lives:
-            self.backlog_tokens -= live.request.prompt_tokens
+            self.backlog.remove(live)
             live.enter(PREFILL, now)
             live.scheduled_s = now
             live.hit_vram = 0
