@@ -15,7 +15,7 @@ from simkv.sim.config import SystemConfig
 from simkv.workload.request import Request
 from tests import active_factory as make
 
-RUNS = 400
+RUNS = 240
 PARTS = 8
 SPARSE = ("window", "topk", "recall", "replay")
 
@@ -110,8 +110,20 @@ def system(rng: random.Random, folder: Path) -> tuple[SystemConfig, list[Request
         "cost": ConstantStep(rng.choice((0.0, 0.1, 1.0)), make.LAYERS),
         "seed": rng.randint(0, 9),
     }
-    config = make.active_config(**knobs, **_prefetch(rng, sparse), **_eviction(rng), **_tiers(rng))
+    if knobs["write"] == "write_through" and prefill == "here" and rng.random() < 0.5:
+        knobs |= {"reuse": True, "prefix_caching": True}
+        requests = [_alike(rng, one) for one in requests]
+    policies = _prefetch(rng, sparse) | _eviction(rng)
+    if pattern == "replay" and groups == 1 and rng.random() < 0.4:
+        policies = {"policy": "none", "eviction": "lru", "incoming": "candidate"}
+    config = make.active_config(**knobs, **policies, **_tiers(rng))
     return config, requests
+
+
+def _alike(rng: random.Random, one: Request) -> Request:
+    """Let ``one`` begin as others do."""
+    shared = rng.randint(0, one.prompt_tokens)
+    return make.request(one.id, one.arrival_s, one.prompt_tokens, one.output_tokens, shared, rng.randint(1, 3))
 
 
 def _hold(found: Measured, config: SystemConfig) -> None:

@@ -186,6 +186,29 @@ def test_promises_count_what_lies_on_ssd_already() -> None:
     assert promises.give(0, 10)
 
 
+def test_a_block_that_left_vram_before_it_was_full_is_shared_once() -> None:
+    """Two that begin alike under sparse access, with no room to keep a block until it is full."""
+    config = make.active_config(
+        access=TopK(24, 8, 4, 1.0, 0.5), residency=0.1, reuse=True, prefix_caching=True, write="write_through",
+        num_gpu_blocks=40,
+    )  # fmt: skip
+    requests = [make.request(number, 3.0 * number, 61, 30, 50, 1) for number in range(3)]
+    data = make.run(config, requests, every=1)
+    assert column(data, "hit_dram_tokens")[1:] == [48, 48]
+
+
+def test_what_is_still_being_written_stays_promised() -> None:
+    """A slow way down: the first is over while its blocks are on their way, and the second needs all of DRAM."""
+    config = make.active_config(
+        residency=0.2, reuse=True, prefix_caching=True, write="write_through", d2h=500.0, dram_blocks=22,
+        max_num_batched_tokens=200,
+    )  # fmt: skip
+    data = make.run(config, [make.request(number, 0.0, 79, 2) for number in range(3)], every=1)
+    assert data.finished == 3
+    first, second, _ = column(data, "scheduled_s")
+    assert second - first >= 20 * BLOCK_BYTES / 500.0 - 2.0
+
+
 def test_a_budget_is_divided_by_length_with_a_block_for_each() -> None:
     share = SharedBudget(10, 4, 4, 2, lambda blocks: blocks)
     assert share.parts([10]) == [10]

@@ -23,6 +23,7 @@ class InTurnShare(EarnedShare):
 
     def gather(self, decoding: Seq[Sequence], step: int) -> Work:
         """Read, load and evict block by block; what is loaded goes up in the same order."""
+        self._step = step
         hits = managed = reads = 0
         chain: list[bool] = []
         for seq in decoding:

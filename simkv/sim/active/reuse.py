@@ -66,6 +66,7 @@ class SharedHomes(Homes):
         before, (self._handle, added) = self._handle, stored
         if before is not None:
             index.unpin(before)
+        self._give(self.at[start:end])  # a block that left VRAM before it was full had a private home
         self.at[start:end] = DRAM
         if not added:
             self._ledger.close(transfer)
