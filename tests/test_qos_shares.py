@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -16,6 +17,7 @@ from simkv.sim.shares import VramShares
 from simkv.sim.system import System
 from simkv.workload.replay import FixedSource
 from simkv.workload.request import Request
+from tests.active_factory import active_config
 from tests.sim_factory import column, request, run, run_system, same, system_config
 from tests.test_oracle import Case, check_single_steps, draw_anything
 
@@ -145,13 +147,16 @@ def test_load_of_the_urgent_class_passes_that_of_a_patient_one(scheduling: str, 
     assert column(data, "load_dram_time_s", [4]) == pytest.approx([loaded_s])
 
 
-def test_router_does_not_count_what_an_urgent_newcomer_passes() -> None:
+@pytest.mark.parametrize("make", [system_config, active_config])
+def test_router_does_not_count_what_an_urgent_newcomer_passes(make: Callable[..., SystemConfig]) -> None:
     """Replica 0 runs a long answer and queues patient prompts; replica 1 computes a prompt that is nearly done."""
-    classes = (CHAT, BULK)
     requests = [request(0, 0.0, 8, 200, cls="bulk"), request(1, 0.0, 8, 200, cls="chat")]
     requests += [request(2, 0.1, 400, 1, cls="bulk"), request(3, 0.2, 300, 1, cls="chat")]
     requests += [request(4, 0.3, 8, 1, cls="chat")]
-    config = classed(*classes, replicas=2, router="prefix_aware", max_num_seqs=1, scheduling="priority")
+    config = make(
+        classes=(CHAT, BULK), replicas=2, router="prefix_aware", max_num_seqs=1, scheduling="priority",
+        num_gpu_blocks=400,
+    )  # fmt: skip
     data = run(config, requests)
     assert column(data, "replica") == [0, 1, 0, 1, 0]
     fcfs = replace(config, engine=replace(config.engine, scheduling="fcfs"))
