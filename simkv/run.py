@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +66,8 @@ def run_scenario(
             break
         baselines[name] = other
     about = context(resolved, config, data, seed)
-    about = replace(about, warnings=(*odd, *about.warnings))
+    forms = {name: _forms(BASELINES[name].change(config), other) for name, other in baselines.items()}
+    about = replace(about, warnings=(*odd, *about.warnings), baselines=forms)
     if missing:
         text = f"The run was stopped before its baseline {missing} had ended: it isn't compared with it."
         about = replace(about, warnings=(("interrupted", text), *about.warnings))
@@ -109,6 +110,7 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
     """Return what the summary must know of the scenario."""
     s = resolved.scenario
     cost = s.cost
+    closed_form, most = _forms(config, data)
     return SummaryContext(
         scenario=s.name,
         scenario_hash=resolved.scenario_hash,
@@ -122,14 +124,19 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         dram_gib=config.dram.capacity_bytes * s.replicas.hosts / GIB,
         ssd_tib=config.ssd.capacity_bytes * s.replicas.hosts / TIB,
         warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
-        closed_form={**first_order(config, data), **active_first_order(config, data)},
+        closed_form=closed_form,
         warnings=(*resolved.notes, *active_warnings(data.active, config.active)),
         notes=active_notes(s),
-        concurrency_formula=concurrency_formula(config, data),
+        concurrency_formula=most,
         max_running=config.engine.max_num_seqs * config.replicas,
         block_bytes=config.engine.block_bytes,
         tiers=_tiers(data),
     )
+
+
+def _forms(config: SystemConfig, data: RunData) -> tuple[Mapping[str, object], float | None]:
+    """Return the closed forms that stand beside a run, and how many sequences fit at once by formula."""
+    return {**first_order(config, data), **active_first_order(config, data)}, concurrency_formula(config, data)
 
 
 def _tiers(data: RunData) -> tuple[str, ...]:

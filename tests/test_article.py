@@ -168,3 +168,9 @@ def test_long_context_says_that_a_predictor_of_the_last_step_fetches_nothing() -
     again = summary("long-context-active", ("offload.prefetch={policy: none}",), RUN)
     assert "prefetch_idle" not in {one["code"] for one in again["warnings"]}
     assert found["t_step_s"] == again["t_step_s"]
+
+
+def test_baselines_stand_beside_their_own_closed_forms() -> None:
+    plain = summary("article-p03-concurrency", (), PLAIN)
+    assert plain["concurrency"]["formula"] == 4
+    assert plain["t_avg_s"]["formula"] == plain["t_avg_s"]["service"]

@@ -34,6 +34,8 @@ class SummaryContext:
     warnings: tuple[tuple[str, str], ...] = ()
     """``(code, sentence)`` found outside the figures: ``not_realisable``, ``trace_rows``, ..."""
     concurrency_formula: float | None = None
+    baselines: Mapping[str, tuple[Mapping[str, object], float | None]] = field(default_factory=dict)
+    """By baseline: its ``closed_form`` and its ``concurrency_formula``; the run's own where it has none here."""
     max_running: int | None = None
     """Seats: max_num_seqs times replicas; None: unknown."""
     block_bytes: int = 0
@@ -53,4 +55,6 @@ class SummaryContext:
 
     def for_baseline(self, name: str) -> SummaryContext:
         """Return the context of the same scenario's baseline ``name``."""
-        return replace(self, tiers=("vram",), dram_gib=0.0, ssd_tib=0.0) if name == "no_offload" else self
+        closed_form, most = self.baselines.get(name, (self.closed_form, self.concurrency_formula))
+        own = replace(self, closed_form=closed_form, concurrency_formula=most)
+        return replace(own, tiers=("vram",), dram_gib=0.0, ssd_tib=0.0) if name == "no_offload" else own

@@ -43,9 +43,12 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `saturated` | A link, a shared uplink, DRAM or SSD is busy for more than 95 % of the run, or while requests arrive |
 | `cold_cache` | A tier below VRAM was written less than once over, and an infinite cache would have hit something |
 | `stores_refused` | DRAM turned away more than one store batch in twenty requests, all it holds being pinned |
+| `swaps_refused` | DRAM had no room for what some preempted requests held: they computed it again |
 | `few_requests` | Latencies are of fewer than 100 requests: the high percentiles rest on a handful |
 | `warm_up_too_long` | The warm-up given outlasts the arrivals, and was not applied |
 | `not_realisable` | The scenario asks for what the engine can't do |
+| `beta_clamped` | A given β was more than computing could hide, min(1, T_c / T_t), in some steps |
+| `prefetch_idle` | Under sparse access prefetch fetched nothing though reads were missing: what it foresaw was in VRAM |
 | `idle_gpus` | An instance is rented whole, and some of its GPUs do nothing |
 | `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
 | `budget_disagrees` | The engine's own KV pool is used, although the model doesn't fit by the estimate |

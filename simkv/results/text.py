@@ -157,7 +157,9 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
     parts = [f"{name} {digits(value)}" for name, value in named if value is not None]
     average, faster = summary["t_avg_s"], summary["speedup"]["measured"]
     if average is not None:
-        parts.append(f"T_avg {seconds(average['service'] + average['queued'])} (closed form {_t_avg(average)})")
+        parts.append(
+            f"T_avg {seconds(average['service'])} (closed form {_t_avg(average)}), queued {seconds(average['queued'])}"
+        )
     if faster is not None:
         parts.append(f"{digits(faster)} times as fast as without prefetch (closed form {_s_beta(summary)})")
     yield from _labelled("", " · ".join(parts), width)
