@@ -48,7 +48,7 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `warm_up_too_long` | The warm-up given outlasts the arrivals, and was not applied |
 | `not_realisable` | The scenario asks for what the engine can't do |
 | `beta_clamped` | A given β was more than computing could hide, min(1, T_c / T_t), in some steps |
-| `prefetch_idle` | Under sparse access prefetch fetched nothing though reads were missing: what it foresaw was in VRAM |
+| `prefetch_idle` | Under sparse access prefetch fetched nothing, and reads were missing: it foresaw what was in VRAM |
 | `idle_gpus` | An instance is rented whole, and some of its GPUs do nothing |
 | `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
 | `budget_disagrees` | The engine's own KV pool is used, although the model doesn't fit by the estimate |
