@@ -39,7 +39,7 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
     """Return what the simulator is told of active offload; None without it."""
     scenario = resolved.scenario
     offload = scenario.offload
-    if not offload.active:
+    if not scenario.active:
         return None
     write: Any = "write_through" if offload.write == "write_through_selective" else offload.write
     return ActiveConfig(
@@ -108,8 +108,10 @@ def read_s(resolved: Resolved, piece_bytes: float) -> float:
 def active_notes(scenario: Scenario) -> tuple[str, ...]:
     """Return what the model of active offload leaves out, or finds without meaning, in this scenario."""
     offload = scenario.offload
-    if not offload.active:
-        return ()
+    if not scenario.active:
+        idle = offload.prefetch.policy in ACTIVE_PREFETCH
+        text = f"Running sequences keep all of their KV in VRAM: prefetch {offload.prefetch.policy} does nothing."
+        return (text,) if idle else ()
     found = []
     if isinstance(offload.access, DenseAccess):
         found.append(
@@ -121,6 +123,6 @@ def active_notes(scenario: Scenario) -> tuple[str, ...]:
             f"Quality not modelled: reading only some blocks (access pattern {offload.access.pattern}) approximates "
             "attention that was trained dense. Moving KV changes no result."
         )
-    if scenario.engine.prefix_caching and not keeps_prefixes(scenario):
+    if scenario.engine.prefix_caching and scenario.engine.prefill == "here" and not keeps_prefixes(scenario):
         found.append("Finished sequences leave nothing to be found: prefixes are computed anew each time.")
     return tuple(found)

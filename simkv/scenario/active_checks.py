@@ -16,8 +16,9 @@ def active_check(s: Scenario, given: Given, model: ModelShape | None) -> Iterato
 
     ``model``: None where it is given inline.
     """
-    if not s.offload.active:
-        yield from _without(s)
+    if not s.active:
+        if not given(("offload", "residency")):  # else it says 1 itself, as the end of a grid does: a note tells
+            yield from _without(s)
         return
     for check in (_residency, _tiers, _prefetch, _eviction, _reuse, _idle):
         yield from check(s, given)

@@ -17,7 +17,7 @@ ACTIVE_IDLE: dict[Path, str] = {
 
 def active_idle_paths(s: Scenario) -> tuple[Path, ...]:
     """Return the keys that mean nothing in this scenario; none without active offload."""
-    if not s.offload.active:
+    if not s.active:
         return ()
     moot = s.engine.prefix_caching and not keeps_prefixes(s)
     return (*ACTIVE_IDLE, ("engine", "prefix_caching")) if moot else tuple(ACTIVE_IDLE)

@@ -16,7 +16,7 @@ IDLE: tuple[Path, ...] = (
         "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "num_gpu_blocks", "kv_cache_tokens",
         "enforce_eager", "hybrid_kv_cache", "reserve_full_prompt", "load", "store_outputs", "prefix_caching",
     )),
-    ("engine", "prefill"), ("engine", "preemption"), ("tiers", "relation"), ("offload",),
+    ("engine", "prefill"), ("engine", "preemption"), ("tiers", "relation"), ("tiers", "dram", "ratio"), ("offload",),
     ("link", "descriptors_per_block"),
 )  # fmt: skip
 """Keys of continuous batching and of reuse, which mean nothing in batch mode."""
@@ -61,5 +61,31 @@ def batch_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
         yield ("engine", "cpu_attention"), "does nothing with all KV on the GPU", "place KV below it, or leave it out"
     if not engine.cpu_attention and given(("engine", "cpu_attention_rate")):
         yield ("engine", "cpu_attention_rate"), "does nothing without cpu_attention", "write cpu_attention: true"
+    yield from _stranded(s)
     if not engine.overlap and given(("engine", "schedule")):
         yield ("engine", "schedule"), "does nothing without overlap", "write overlap: true, or leave it out"
+
+
+def _stranded(s: Scenario) -> Iterator[Found]:
+    """Yield the rates of zero that would have to move what is placed below the GPU."""
+    engine, ssd = s.engine, s.tiers.ssd
+    place = engine.placement
+    assert place is not None, "batch mode"
+    below = {part: pair[0] < 100 for part, pair in place.model_dump().items()}
+    on_disk = {part: sum(pair) < 100 for part, pair in place.model_dump().items()}
+    stored_below, stored_on_disk = (found["kv"] or found["activations"] for found in (below, on_disk))
+    uplink = s.link.uplink.bandwidth if s.link.uplink is not None else 1.0
+    attended = bool(engine.cpu_attention) and below["kv"]
+    needed: tuple[tuple[Path, float | None, bool, str], ...] = (
+        (("link", "h2d"), s.link.h2d, any(below.values()), "the GPU reads what is placed below it"),
+        (("link", "d2h"), s.link.d2h, stored_below, "KV or activations are placed below the GPU"),
+        (("link", "duplex"), s.link.duplex, any(below.values()), "something is placed below the GPU"),
+        (("link", "uplink", "bandwidth"), uplink, any(below.values()), "something is placed below the GPU"),
+        (("tiers", "dram", "bandwidth"), s.tiers.dram.bandwidth, any(below.values()), "it is between GPU and disk"),
+        (("tiers", "ssd", "read"), ssd.read, any(on_disk.values()), "something is placed on disk"),
+        (("tiers", "ssd", "write"), ssd.write, stored_on_disk, "KV or activations are placed on disk"),
+        (("engine", "cpu_attention_rate"), engine.cpu_attention_rate, attended, "KV is attended to on the CPU"),
+    )
+    for path, rate, used, why in needed:
+        if used and not rate:
+            yield path, f"zero, and {why}", "give a rate, or place all of it on the GPU in engine.placement"

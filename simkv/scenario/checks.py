@@ -127,7 +127,7 @@ def _pool(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("engine", "kv_cache_tokens"), "num_gpu_blocks says the same", "give one of the two")
     if engine.kv_cache_tokens is not None and engine.kv_cache_tokens < 2 * engine.block_tokens:
         yield Fault(("engine", "kv_cache_tokens"), "less than two blocks", "give what the engine logged")
-    if engine.max_num_batched_tokens < engine.max_num_seqs:
+    if engine.max_num_batched_tokens < engine.max_num_seqs and engine.preset not in BATCH_PRESETS:
         mend = f"raise it to {engine.max_num_seqs} or lower engine.max_num_seqs"
         yield Fault(("engine", "max_num_batched_tokens"), "below max_num_seqs, which engines refuse", mend)
 

@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
     """Yield everything about the classes' parts of the tiers, and about swapping, that doesn't go together."""
     yield from _dram_shares(s)
-    in_queue = not s.offload.active and s.engine.placement is None
+    in_queue = not s.active and s.engine.placement is None
     yield from _swap(s)
     yield from _retention(s)
     if in_queue:
@@ -43,7 +43,7 @@ def _swap(s: Scenario) -> Iterator[Found]:
         yield path, "does nothing in static batches: nobody is preempted", "leave it out"
     elif not s.tiers.dram.exists:
         yield path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute"
-    elif not s.engine.prefix_caching and not s.offload.active:
+    elif not s.engine.prefix_caching and not s.active:
         what = "blocks are kept by what they hold, which engine.prefix_caching false doesn't look at"
         yield path, what, "write prefix_caching: true, or recompute"
 

@@ -73,6 +73,8 @@ def _fault(path: Path, context: Any, *_: Any) -> Told:
 
 def _missing(path: Path, context: Any, tree: Any, tags: tuple[str, ...], root: type[Section]) -> Told:
     field = field_at(tags, root)
+    if path[-1].isdigit() and field is not None and field.examples:  # of a list of so many
+        return path[:-1], "too short", f"write it like {field.examples[0]}", False
     example = _example(path[-1], field) if field is not None else ""
     return path, "is missing", f"add {example}" if example else "add it", False
 

@@ -33,6 +33,8 @@ class Quantity:
     most: float | None = None
     words: tuple[str, ...] = ()
     """Texts that stand for themselves, such as ``auto``."""
+    or_none: float = 0
+    """The least that isn't zero."""
 
     def parse(self, value: object) -> float | str:
         """Return ``value`` in SI, or the word that it is; a ``PydanticCustomError`` carries the mend."""
@@ -56,6 +58,8 @@ class Quantity:
                 reason, mend = "zero", "it must be above zero"
         elif self.most is not None and number > self.most:
             reason, mend = "too large", f"the most is {units.exact(self.most, self.dimension)}"
+        elif 0 < number < self.or_none:
+            reason, mend = "too small", f"the least is {units.exact(self.or_none, self.dimension)}, or 0 for none"
         else:
             return
         raise PydanticCustomError("quantity", "{reason}", {"reason": reason, "mend": mend})
@@ -105,7 +109,8 @@ _ABOVE_ZERO = 5e-324
 
 Size = Annotated[float, Quantity("size")]
 FiniteSizeAboveZero = Annotated[float, Quantity("size", least=1, most=1 << 40)]
-Rate = Annotated[float, Quantity("rate")]
+Rate = Annotated[float, Quantity("rate", or_none=1)]
+"""Slower transfers end when steps are too short for a clock to tell them apart."""
 Time = Annotated[float, Quantity("time", most=1e10)]
 TimeAboveZero = Annotated[float, Quantity("time", least=_ABOVE_ZERO, most=1e10)]
 RequestRate = Annotated[float, Quantity("request_rate", least=_ABOVE_ZERO)]

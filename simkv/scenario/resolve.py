@@ -26,7 +26,7 @@ from simkv.scenario.leaves import written
 from simkv.scenario.lower_checks import idle_ahead, idle_writing, is_moot
 from simkv.scenario.machine import idle_gpus, limits
 from simkv.scenario.quantity import Quantity, quantity_of
-from simkv.scenario.schema import Dram, InlineHardware, InlineModel, Scenario
+from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
 from simkv.scenario.workload_schema import ClientsWorkload
 
@@ -98,8 +98,9 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     """Return the scenario with what model, hardware and policies leave open filled in."""
     filler = _Filler(loaded)
     filler.policies()
+    filler.dram_of_gpus()
     filler.pool()
-    filler.dram()
+    filler.dram_of_pools()
     notes = (
         *filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario),
         *idle_gpus(filler.scenario, loaded.machine.instance),
@@ -183,14 +184,14 @@ class _Filler:
     def _abstract_pool(self) -> None:
         if not isinstance(self.scenario.hardware, InlineHardware) or self.scenario.engine.max_model_len is not None:
             return
-        if self.scenario.offload.active:
+        if self.scenario.active:
             self._fill("engine.max_model_len", LONGEST_ABSTRACT, "computed: active offload goes beyond the pool")
         else:
             self._fill("engine.max_model_len", self.scenario.hardware.kv_tokens, "computed from hardware.kv_tokens")
 
     def _estimated_pool(self) -> None:
         longest = self._longest()
-        self.budget = self._estimate(None if self.scenario.offload.active else longest)
+        self.budget = self._estimate(None if self.scenario.active else longest)
         self._fill("engine.num_gpu_blocks", self.budget.num_gpu_blocks, "computed from the memory budget")
         if self.scenario.engine.max_model_len is None:
             self._fill("engine.max_model_len", longest, self._of_model())
@@ -201,7 +202,7 @@ class _Filler:
             self.budget = override_blocks(self._estimate(None), blocks, "as given")
         except InfeasibleError as error:
             self.notes.append(("budget_disagrees", f"the engine's KV pool is used, although by the estimate {error}"))
-        if self.scenario.offload.active:
+        if self.scenario.active:
             if self.scenario.engine.max_model_len is None:
                 self._fill("engine.max_model_len", self._longest(), self._of_model())
             return
@@ -216,28 +217,31 @@ class _Filler:
                 f"{longest - tokens} tokens too many; it fits with max_model_len {tokens}"
             )
 
-    def dram(self) -> None:
-        """Fill in the capacity of DRAM where it is given by another measure."""
-        dram = self.scenario.tiers.dram
-        if dram.ratio is None and dram.per_gpu is None:
-            return
-        key, capacity, measure = self._dram_by(dram)
+    def dram_of_gpus(self) -> None:
+        """Fill in the capacity of DRAM where it is so much for each GPU."""
+        each = self.scenario.tiers.dram.per_gpu
+        if each is not None:
+            gpus = self._replicas_here() * self.scenario.replicas.tensor_parallel
+            self._dram("per_gpu", each * gpus, f"{gpus} x {units.short(each, 'size')}")
+
+    def dram_of_pools(self) -> None:
+        """Fill in the capacity of DRAM where it is so many times the KV pools in VRAM."""
+        ratio = self.scenario.tiers.dram.ratio
+        if ratio is not None:
+            self._dram("ratio", int(ratio * self._pool_bytes() * self._replicas_here()), f"{ratio:g} x the VRAM pool")
+
+    def _dram(self, key: str, capacity_bytes: float, measure: str) -> None:
         origin = f"computed: {measure} ({self._layers.origin(('tiers', 'dram', key))})"
-        self._fill("tiers.dram.capacity", capacity, origin)
+        self._fill("tiers.dram.capacity", capacity_bytes, origin)
         for fault in limits(self.scenario, self._instance):
-            mend = f"{fault.mend}; give tiers.dram.capacity ({measure} is {units.short(capacity, 'size')})"
+            mend = f"{fault.mend}; give tiers.dram.capacity ({measure} is {units.short(capacity_bytes, 'size')})"
             raise InputError(Problem(fault.what, mend, self._layers.file, None, f"tiers.dram.{key}"))
         self._fill(f"tiers.dram.{key}", None, "")
 
-    def _dram_by(self, dram: Dram) -> tuple[str, float, str]:
-        """Return by which measure a host's DRAM goes, what it comes to, and the measure in words."""
+    def _replicas_here(self) -> int:
+        """Return the replicas of a host that has its full share of them."""
         replicas = self.scenario.replicas
-        here = -(-replicas.count // replicas.hosts)
-        if dram.per_gpu is not None:
-            gpus = here * replicas.tensor_parallel
-            return "per_gpu", dram.per_gpu * gpus, f"{gpus} x {units.short(dram.per_gpu, 'size')}"
-        assert dram.ratio is not None
-        return "ratio", int(dram.ratio * self._pool_bytes() * here), f"{dram.ratio:g} x the VRAM pool"
+        return -(-replicas.count // replicas.hosts)
 
     def _pool_bytes(self) -> int:
         """Return the size of one replica's KV pool in VRAM, all ranks."""

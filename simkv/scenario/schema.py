@@ -253,6 +253,11 @@ class Scenario(Section):
     cost: Cost | None = None
     run: Run = Run()
 
+    @property
+    def active(self) -> bool:
+        """Whether sequences run under active offload: part of their KV below VRAM, or brought there by others."""
+        return self.offload.active or self.engine.prefill != "here"
+
 
 SLO_METRICS = ("ttft", "itl", "tpot", "e2e", "queue")
 SLO_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")

@@ -22,8 +22,16 @@ def stated_accuracy(
         raise InputError(Problem("an accuracy is a share", mend, path="accuracy", value=str(accuracy)))
     guess = np.array(true_units, np.int32)
     lost = np.flatnonzero(rng.random(guess.size) >= accuracy)
-    population = np.arange(population_units) if isinstance(population_units, int) else population_units
-    wrong = np.setdiff1d(population, guess)
-    drawn = rng.choice(wrong, min(lost.size, wrong.size), replace=False)
+    drawn = _wrong(guess, population_units, lost.size, rng)
     guess[lost[: drawn.size]] = drawn
     return np.delete(guess, lost[drawn.size :])
+
+
+def _wrong(true: Units, population: AnyUnits | int, number: int, rng: np.random.Generator) -> AnyUnits:
+    """Draw ``number`` units of the population that aren't ``true``, or all where it has fewer."""
+    size = population if isinstance(population, int) else len(population)
+    tried = rng.integers(size, size=4 * number + 16) if size > 8 * (true.size + number) else rng.permutation(size)
+    units = tried if isinstance(population, int) else population[tried]
+    units = units[~np.isin(units, true)]
+    _, first = np.unique(units, return_index=True)
+    return units[np.sort(first)][:number]
