@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simkv.kvcache.eviction import POLICIES, EvictionPolicy, make_policy
 from simkv.kvcache.eviction.queued import Queued
 from simkv.kvcache.index import PrefixIndex
-from simkv.kvcache.node import Extent, Node
+from simkv.kvcache.node import Extent, Node, held_below
 from simkv.workload.request import Spans
 from tests.test_index import draw_spans
 
@@ -55,7 +55,7 @@ class Cache:
         index, end = self.index, sum(span[2] for span in spans)
         use = self.rng.random() < 0.8
         handle = index.pin(index.match(spans, end), use=use)
-        need = end - handle.end - index.held_below(handle, spans, end)
+        need = end - handle.end - held_below(handle, spans, end, index.block_tokens)
         over = index.resident_blocks + need - CAPACITY_BLOCKS
         if over > index.evictable_blocks:
             index.unpin(handle)

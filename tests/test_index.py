@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simkv.kvcache.eviction import make_policy
 from simkv.kvcache.index import PrefixIndex
-from simkv.kvcache.node import Node, unpinned_blocks
+from simkv.kvcache.node import Node, held_below, unpinned_blocks
 from simkv.workload.request import Spans
 
 randoms = st.randoms(use_true_random=False)
@@ -151,7 +151,7 @@ class Pair:
         path = self.model.path(spans, end)
         lacking = [key for key in path if key not in self.model.pins]
         held = sum(self.model.pins.get(key, 0) > 0 for key in path[handle.end :])
-        assert self.index.held_below(handle, spans, end) == held
+        assert held_below(handle, spans, end, self.index.block_tokens) == held
         self.transfers += 1
         handle, added = self.index.extend(handle, spans, end, pending=self.transfers)
         assert added == len(lacking)
@@ -179,7 +179,7 @@ class Pair:
         went = self.index.evict(blocks, taken)
         gone = self.model.evict(blocks)
         assert went == len(gone)
-        named = [key for spans, start, end in taken for key in reversed(self.model.path(spans, end)[start:])]
+        named = [key for spans, start, end, _ in taken for key in reversed(self.model.path(spans, end)[start:])]
         assert named == gone
 
     def remove(self) -> None:

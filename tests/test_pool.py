@@ -53,7 +53,7 @@ class Pair:
         taken: list[Extent] = []
         self.pool.take(blocks, taken)
         gone = self.model.evict(max(0, blocks - self.free))
-        assert [key for s, a, b in taken for key in reversed(self.model.path(s, b)[a:])] == gone
+        assert [key for s, a, b, _ in taken for key in reversed(self.model.path(s, b)[a:])] == gone
         self.private += blocks
         self.written += blocks
 
@@ -123,7 +123,7 @@ class Pair:
         for key in known:
             self.model.pin(key)
         gone = self.model.evict(max(0, added - self.free))
-        assert sum(b - a for _, a, b in taken) == len(gone)
+        assert sum(b - a for _, a, b, _ in taken) == len(gone)
         for key in lacking:
             self.model.pin(key)
             self.model.pending[key] = self.transfers

@@ -12,7 +12,7 @@ only the tail of a prefix); a *pending* node's blocks are still on their way in.
 from __future__ import annotations
 
 from simkv.kvcache.eviction.base import EvictionPolicy
-from simkv.kvcache.node import Extent, Match, Node, path_extent
+from simkv.kvcache.node import Extent, Match, Node, path_extent, shared_blocks, tail_below
 from simkv.kvcache.spans import Key, advance, block_key, common_tokens, locate
 from simkv.workload.request import Spans
 
@@ -165,9 +165,7 @@ class PrefixIndex:
                 if priority is not None:
                     child.priority = priority
                 return child, added
-            most = min(child.blocks, end - node.end)
-            common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
-            blocks = common // block_tokens
+            blocks = shared_blocks(child, spans, span, offset, end - node.end, block_tokens)
             if blocks < child.blocks:
                 child = self._split(child, blocks)
             added += self._claim(child, pending, resident)
@@ -262,7 +260,7 @@ class PrefixIndex:
             if victim is None:
                 break
             if policy.any_order and victim.children:
-                victim = _tail_below(victim)
+                victim = tail_below(victim)
             if left < victim.blocks and taken is None and not victim.children and not self.whole:
                 self._trim(victim, left)
                 return blocks
@@ -289,29 +287,6 @@ class PrefixIndex:
                 gone += node.blocks
                 self._shorten(node, node.blocks)
         return gone
-
-    def held_below(self, node: Node, spans: Spans, end: int) -> int:
-        """Return how many blocks from ``node`` down to ``end`` somebody holds already: they can't go, nor need room."""
-        if not node.children:
-            return 0
-        block_tokens = self.block_tokens
-        at, held = node.end, 0
-        span, offset = locate(spans, at * block_tokens)
-        while at < end:
-            key = block_key(spans, span, offset, block_tokens)
-            child = node.children.get(key) if key is not None else None
-            if child is None:
-                break
-            most = min(child.blocks, end - at)
-            common = common_tokens(child.spans, child.span, child.offset, spans, span, offset, most * block_tokens)
-            blocks = common // block_tokens
-            at += blocks
-            held += blocks if child.resident and child.refs else 0
-            if blocks < child.blocks:
-                break
-            node = child
-            span, offset = advance(spans, span, offset, blocks * block_tokens)
-        return held
 
     def _shorten(self, node: Node, blocks: int) -> None:
         assert node.refs == 0 and node.resident and 0 < blocks <= node.blocks
@@ -418,10 +393,3 @@ class PrefixIndex:
         assert resident == self.resident_blocks, f"resident {self.resident_blocks}, tree holds {resident}"
         assert evictable == self.evictable_blocks, f"evictable {self.evictable_blocks}, tree holds {evictable}"
         assert candidates == len(self.policy), f"{len(self.policy)} candidates, tree has {candidates}"
-
-
-def _tail_below(head: Node) -> Node:
-    """Return the leaf below unpinned ``head`` to which the least recently used children lead; it is resident."""
-    while head.children:
-        head = min(head.children.values(), key=lambda child: child.last_use)
-    return head

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from simkv.kvcache.eviction.base import DEFAULT_PRIORITY
-from simkv.kvcache.spans import Key, cut, merged
+from simkv.kvcache.spans import Key, advance, block_key, common_tokens, cut, locate, merged
 from simkv.workload.request import Spans
 
 
@@ -85,6 +85,40 @@ def path_extent(node: Node, start: int, end: int, block_tokens: int) -> Extent:
     for part in reversed(chain):
         parts.extend(cut(part.spans, part.span, part.offset, part.blocks * block_tokens))
     return Extent(merged(parts), start, end, node.priority)
+
+
+def shared_blocks(node: Node, spans: Spans, span: int, offset: int, most: int, block_tokens: int) -> int:
+    """Return how many of the first blocks of ``node``, at most ``most``, are those of ``spans`` from there on."""
+    tokens = min(node.blocks, most) * block_tokens
+    return common_tokens(node.spans, node.span, node.offset, spans, span, offset, tokens) // block_tokens
+
+
+def held_below(node: Node, spans: Spans, end: int, block_tokens: int) -> int:
+    """Return how many blocks from ``node`` down to ``end`` somebody holds already: they can't go, nor need room."""
+    if not node.children:
+        return 0
+    at, held = node.end, 0
+    span, offset = locate(spans, at * block_tokens)
+    while at < end:
+        key = block_key(spans, span, offset, block_tokens)
+        child = node.children.get(key) if key is not None else None
+        if child is None:
+            break
+        blocks = shared_blocks(child, spans, span, offset, end - at, block_tokens)
+        at += blocks
+        held += blocks if child.resident and child.refs else 0
+        if blocks < child.blocks:
+            break
+        node = child
+        span, offset = advance(spans, span, offset, blocks * block_tokens)
+    return held
+
+
+def tail_below(head: Node) -> Node:
+    """Return the leaf below unpinned ``head`` to which the least recently used children lead; it is resident."""
+    while head.children:
+        head = min(head.children.values(), key=lambda child: child.last_use)
+    return head
 
 
 def unpinned_blocks(match: Match) -> int:

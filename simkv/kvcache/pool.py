@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simkv.kvcache.eviction import CountMode, make_policy
 from simkv.kvcache.index import PrefixIndex
-from simkv.kvcache.node import Extent, Match, Node
+from simkv.kvcache.node import Extent, Match, Node, held_below
 from simkv.workload.request import Spans
 
 UNBOUNDED_BLOCKS = 1 << 62
@@ -112,11 +112,11 @@ class KVPool:
         handle = index.pin(known or index.match(spans, end, start))
         if handle.end < start:
             handle, _ = index.extend(handle, spans, start, resident=False)
-        need = end - max(handle.end, start) - index.held_below(handle, spans, end)
+        need = self._lacking(handle, spans, start, end)
         most = end
         while part and need > self.available_blocks and end > handle.end:
             end -= need - self.available_blocks
-            need = end - max(handle.end, start) - index.held_below(handle, spans, end)
+            need = self._lacking(handle, spans, start, end)
         if need > self.available_blocks or (end < most and end <= start):
             index.unpin(handle)
             return None
@@ -124,6 +124,10 @@ class KVPool:
         handle, added = index.extend(handle, spans, end, pending=transfer, priority=priority)
         self.written_blocks += added
         return handle, added
+
+    def _lacking(self, handle: Node, spans: Spans, start: int, end: int) -> int:
+        """Return the room that blocks ``start .. end-1`` need below pinned ``handle``."""
+        return end - max(handle.end, start) - held_below(handle, spans, end, self.index.block_tokens)
 
     def check_integrity(self) -> None:
         """Raise AssertionError unless the counters agree with the index and with the capacity."""

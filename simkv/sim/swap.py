@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simkv.sim.config import EngineConfig
+from simkv.sim.ledger import Done
 from simkv.sim.live import Live
-from simkv.sim.mover import Done, Load, Mover
+from simkv.sim.mover import Load, Mover
 
 if TYPE_CHECKING:
     from simkv.kvcache.pool import KVPool

@@ -15,8 +15,9 @@ from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
 from simkv.sim.config import ClassConfig, SystemConfig
 from simkv.sim.engine import Engine
 from simkv.sim.gauge import Together
+from simkv.sim.ledger import Ledger
 from simkv.sim.live import Live
-from simkv.sim.mover import Ledger, Mover
+from simkv.sim.mover import Mover
 from simkv.sim.recorder import Recorder
 from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.router import make_router

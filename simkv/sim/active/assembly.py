@@ -19,7 +19,7 @@ from simkv.sim.active.whole import Beside, FixedOverlap, OneByOne
 from simkv.sim.clock import Clock
 from simkv.sim.config import SystemConfig
 from simkv.sim.gauge import Gauge
-from simkv.sim.mover import Ledger
+from simkv.sim.ledger import Ledger
 from simkv.sim.tiers import ReplicaTiers
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from simkv.kvcache.node import Node
 from simkv.kvcache.pool import KVPool
 from simkv.sim.active.homes import DRAM, NOWHERE, Homes
-from simkv.sim.mover import Done, Ledger
+from simkv.sim.ledger import Done, Ledger
 from simkv.sim.tiers import ReplicaTiers
 from simkv.workload.request import Spans
 

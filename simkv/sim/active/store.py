@@ -17,8 +17,8 @@ from simkv.sim.active.reuse import SharedHomes
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.share import ResidentShare, SharedBudget
 from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.ledger import Ledger
 from simkv.sim.live import Live
-from simkv.sim.mover import Ledger
 from simkv.sim.tiers import ReplicaTiers
 
 
