@@ -106,6 +106,8 @@ def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object
     rates = figures.get("hit_rate")
     if not isinstance(rates, dict) or rates["ceiling"] <= 0:
         return
+    if data.active is not None and rates["ceiling"] <= 1 - rates["miss"]:  # all that could be found was
+        return
     cold = []
     for tier in ctx.tiers:
         capacity, written = data.tier_capacity_blocks.get(tier, 0), data.tier_written_blocks.get(tier, 0)
