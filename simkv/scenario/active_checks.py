@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simkv.model import ModelShape
 from simkv.scenario.active_idle import ACTIVE_IDLE, keeps_prefixes
-from simkv.scenario.checks import Fault, Given
+from simkv.scenario.faults import Fault, Given
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH, DenseAccess, ReplayAccess
 from simkv.scenario.schema import Scenario
 
@@ -33,7 +33,7 @@ def _model(s: Scenario, model: ModelShape | None) -> Iterator[Fault]:
         mend = "choose a model of which every layer sees all tokens, or leave active offload out (residency 1)"
         yield Fault(("model",), what, mend)
     layers = model.layers if model is not None else 1
-    if getattr(s.offload.access, "layer_groups", 1) > layers:
+    if s.offload.layer_groups > layers:
         what = f"{model.name if model is not None else 'an inline model'} has {layers} layers to put into groups"
         yield Fault(("offload", "access", "layer_groups"), what, f"write {layers} or less")
 
@@ -48,9 +48,8 @@ def _without(s: Scenario) -> Iterator[Fault]:
         values = getattr(s, section)
         if getattr(values, key) != type(values).model_fields[key].default:
             yield Fault((section, key), what, mend)
-    for key in ("incoming",):
-        if getattr(s.offload.eviction, key) is not None:
-            yield Fault(("offload", "eviction", key), what, mend)
+    if s.offload.eviction.incoming is not None:
+        yield Fault(("offload", "eviction", "incoming"), what, mend)
     if s.offload.write == "rewrite":
         yield Fault(("offload", "write"), what, "write write_through or write_back")
 
@@ -71,7 +70,7 @@ def _tiers(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("offload", "write"), f"{offload.write} leaves KV nowhere once it is out of VRAM", mend)
     if offload.write == "rewrite" and not isinstance(offload.access, DenseAccess):
         yield Fault(("offload", "write"), "rewrite is of dense access, where whole layers stream", "write write_back")
-    if relation == "exclusive" and getattr(offload.access, "layer_groups", 1) > 1:
+    if relation == "exclusive" and offload.layer_groups > 1:
         yield Fault(("tiers", "relation"), "a block is moved whole, and layer groups read it apart", "write copy")
     if offload.unit_tokens is not None and offload.unit_tokens != s.engine.block_tokens:
         mend = "leave it out"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from simkv.scenario.batch_schema import BATCH_KEYS, BATCH_PRESETS
+from simkv.scenario.faults import Fault, Given
 from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
-
-Found = tuple[Path, str, str]
-"""Path, what is wrong, mend."""
 
 IDLE: tuple[Path, ...] = (
     *(("engine", key) for key in (
@@ -36,13 +34,13 @@ def batch_idle_paths(s: Scenario) -> tuple[Path, ...]:
     return tuple(idle)
 
 
-def batch_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+def batch_faults(s: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything about batch mode that doesn't go together."""
     engine = s.engine
     if engine.preset not in BATCH_PRESETS:
         for key in BATCH_KEYS:
             if getattr(engine, key) is not None:
-                yield (
+                yield Fault(
                     ("engine", key),
                     f"does nothing with preset {engine.preset}",
                     "write preset: flexgen or zero-inference",
@@ -51,22 +49,28 @@ def batch_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
     assert engine.placement is not None, "of the preset"
     if isinstance(s.hardware, InlineHardware) or isinstance(s.model, InlineModel):
         inline = "hardware" if isinstance(s.hardware, InlineHardware) else "model"
-        yield (inline,), f"preset {engine.preset} moves weights and needs a real one", "name one of the catalogue"
+        yield Fault(
+            (inline,), f"preset {engine.preset} moves weights and needs a real one", "name one of the catalogue"
+        )
     if s.replicas.tensor_parallel > 1:
-        yield ("replicas", "tensor_parallel"), "batch mode serves each replica on one GPU", "write 1, or leave it out"
+        yield Fault(
+            ("replicas", "tensor_parallel"), "batch mode serves each replica on one GPU", "write 1, or leave it out"
+        )
     for path in IDLE:
         if given(path):
-            yield path, f"does nothing with preset {engine.preset}, which serves static batches", "leave it out"
+            yield Fault(path, f"does nothing with preset {engine.preset}, which serves static batches", "leave it out")
     if engine.cpu_attention and engine.placement.kv[0] == 100 and given(("engine", "cpu_attention")):
-        yield ("engine", "cpu_attention"), "does nothing with all KV on the GPU", "place KV below it, or leave it out"
+        yield Fault(
+            ("engine", "cpu_attention"), "does nothing with all KV on the GPU", "place KV below it, or leave it out"
+        )
     if not engine.cpu_attention and given(("engine", "cpu_attention_rate")):
-        yield ("engine", "cpu_attention_rate"), "does nothing without cpu_attention", "write cpu_attention: true"
+        yield Fault(("engine", "cpu_attention_rate"), "does nothing without cpu_attention", "write cpu_attention: true")
     yield from _stranded(s)
     if not engine.overlap and given(("engine", "schedule")):
-        yield ("engine", "schedule"), "does nothing without overlap", "write overlap: true, or leave it out"
+        yield Fault(("engine", "schedule"), "does nothing without overlap", "write overlap: true, or leave it out")
 
 
-def _stranded(s: Scenario) -> Iterator[Found]:
+def _stranded(s: Scenario) -> Iterator[Fault]:
     """Yield the rates of zero that would have to move what is placed below the GPU."""
     engine, ssd = s.engine, s.tiers.ssd
     place = engine.placement
@@ -88,4 +92,4 @@ def _stranded(s: Scenario) -> Iterator[Found]:
     )
     for path, rate, used, why in needed:
         if used and not rate:
-            yield path, f"zero, and {why}", "give a rate, or place all of it on the GPU in engine.placement"
+            yield Fault(path, f"zero, and {why}", "give a rate, or place all of it on the GPU in engine.placement")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from simkv.scenario.active_idle import active_idle_paths
 from simkv.scenario.batch_checks import batch_faults, batch_idle_paths
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.class_checks import class_faults
+from simkv.scenario.faults import Fault, Given
 from simkv.scenario.lower_checks import lower_faults
 from simkv.scenario.offload_schema import Eviction
 from simkv.scenario.problems import nearest
@@ -16,23 +17,14 @@ from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenari
 from simkv.scenario.text import Path
 from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ClientsWorkload, TraceWorkload
 
-Given = Callable[[Path], bool]
-"""Whether the scenario or the command line gives a path (and not a preset or a default)."""
-
-
-class Fault(NamedTuple):
-    """A contradiction, told at the key to change."""
-
-    path: Path
-    what: str
-    mend: str
-
 
 def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything that doesn't go together."""
-    for check in (_bounds, _trace, _turns, _classes, _slo, _pool, _policies, _lower, _replicas, _abstract, _batch):
+    for check in (
+        _bounds, _trace, _turns, _classes, _slo, _pool, _policies, lower_faults, _replicas, _abstract, batch_faults,
+        class_faults,
+    ):  # fmt: skip
         yield from check(scenario, given)
-    yield from (Fault(*found) for found in class_faults(scenario, given))
 
 
 def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
@@ -162,11 +154,6 @@ def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("offload", "write"), f"{offload.write} keeps copies, and the tiers are exclusive", mend)
 
 
-def _lower(s: Scenario, given: Given) -> Iterator[Fault]:
-    for path, what, mend in lower_faults(s, given):
-        yield Fault(path, what, mend)
-
-
 def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
     if s.replicas.hosts > s.replicas.count:
         mend = f"the most is replicas.count, {s.replicas.count}"
@@ -196,11 +183,6 @@ def _real_only(s: Scenario) -> tuple[Path, ...]:
     if s.engine.preset in BATCH_PRESETS or not isinstance(s.hardware, InlineHardware):
         return ()
     return (*_REAL_ONLY, ("engine", "kv_dtype")) if isinstance(s.model, InlineModel) else _REAL_ONLY
-
-
-def _batch(s: Scenario, given: Given) -> Iterator[Fault]:
-    for path, what, mend in batch_faults(s, given):
-        yield Fault(path, what, mend)
 
 
 def _abstract(s: Scenario, given: Given) -> Iterator[Fault]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from simkv.scenario.faults import Fault, Given
 from simkv.scenario.schema import Scenario
 from simkv.scenario.text import Path
-
-Found = tuple[Path, str, str]
-"""Path, what is wrong, mend."""
 
 _ROUNDING = 1e-9
 
 
-def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+def class_faults(s: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything about the classes' parts of the tiers, and about swapping, that doesn't go together."""
     yield from _dram_shares(s)
     in_queue = not s.active and s.engine.placement is None
@@ -25,44 +23,44 @@ def class_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
         for key in ("vram_share", "dram_share"):
             if getattr(cls, key) is not None:
                 what = "does nothing under active offload and in static batches, which know no parts of tiers"
-                yield ("classes", name, key), what, "leave it out"
+                yield Fault(("classes", name, key), what, "leave it out")
 
 
-def _retention(s: Scenario) -> Iterator[Found]:
+def _retention(s: Scenario) -> Iterator[Fault]:
     for name, cls in s.classes.items():
         if cls.retention is not None and s.offload.eviction.policy != "priority":
             what = f"does nothing with offload.eviction.policy {s.offload.eviction.policy}"
-            yield ("classes", name, "retention"), what, "write policy: priority, or leave it out"
+            yield Fault(("classes", name, "retention"), what, "write policy: priority, or leave it out")
 
 
-def _swap(s: Scenario) -> Iterator[Found]:
+def _swap(s: Scenario) -> Iterator[Fault]:
     if s.engine.preemption != "swap":
         return
     path: Path = ("engine", "preemption")
     if s.engine.placement is not None:
-        yield path, "does nothing in static batches: nobody is preempted", "leave it out"
+        yield Fault(path, "does nothing in static batches: nobody is preempted", "leave it out")
     elif not s.tiers.dram.exists:
-        yield path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute"
+        yield Fault(path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute")
     elif not s.engine.prefix_caching and not s.active:
         what = "blocks are kept by what they hold, which engine.prefix_caching false doesn't look at"
-        yield path, what, "write prefix_caching: true, or recompute"
+        yield Fault(path, what, "write prefix_caching: true, or recompute")
 
 
-def _dram_shares(s: Scenario) -> Iterator[Found]:
+def _dram_shares(s: Scenario) -> Iterator[Fault]:
     """Hold that parts of DRAM are parts of something, leave something, and are filled by those that own them."""
     shares = {name: cls.dram_share for name, cls in s.classes.items() if cls.dram_share is not None}
     if not shares:
         return
     path: Path = ("classes", next(iter(shares)), "dram_share")
     if not s.tiers.dram.exists:
-        yield path, "is a part of nothing: there is no DRAM tier", "give tiers.dram.capacity, or leave it out"
+        yield Fault(path, "is a part of nothing: there is no DRAM tier", "give tiers.dram.capacity, or leave it out")
     whole = sum(shares.values())
     if whole > 1 + _ROUNDING:
-        yield path, f"the classes' parts of DRAM sum to {whole:g}", "they must sum to 1 or less"
+        yield Fault(path, f"the classes' parts of DRAM sum to {whole:g}", "they must sum to 1 or less")
     others = [name for name in s.classes if name not in shares]
     if others and abs(whole - 1) <= _ROUNDING:
         mend = "leave some, or give every class a dram_share"
-        yield ("classes", others[0]), "no DRAM is left for it: the parts of the others sum to 1", mend
+        yield Fault(("classes", others[0]), "no DRAM is left for it: the parts of the others sum to 1", mend)
     if s.offload.write == "write_back":
         mend = "write a write_through policy, or leave dram_share out"
-        yield path, "an evicted block is no class's own, and offload.write is write_back", mend
+        yield Fault(path, "an evicted block is no class's own, and offload.write is write_back", mend)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
+from simkv.scenario.faults import Fault, Given
 from simkv.scenario.offload_schema import Prefetch
 from simkv.scenario.presets import DRAM_MEASURES
 from simkv.scenario.schema import Scenario
-from simkv.scenario.text import Path
-
-Found = tuple[Path, str, str]
-"""The key to change, what is wrong with it, and the mend."""
 
 _AHEAD_OF = {
     "stop": ("queue", "arrival"),
@@ -24,7 +21,7 @@ _NO_STORES = {"write_back": ("retry", "drop"), "never": ("retry", "drop", "part"
 _OF_TIMEOUT = ("timeout_base", "timeout_per_ki_token", "timeout_most")
 
 
-def lower_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+def lower_faults(s: Scenario, given: Given) -> Iterator[Fault]:
     """Yield what doesn't go together; ``given``: whether the scenario or the command line gives a path."""
     yield from _units(s)
     yield from _full(s, given)
@@ -34,7 +31,7 @@ def lower_faults(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
             yield _idle(s.offload.prefetch, key)
 
 
-def _units(s: Scenario) -> Iterator[Found]:
+def _units(s: Scenario) -> Iterator[Fault]:
     unit, block = s.offload.unit_tokens, s.engine.block_tokens
     path = ("offload", "unit_tokens")
     if unit is None or unit == block:
@@ -42,17 +39,17 @@ def _units(s: Scenario) -> Iterator[Found]:
     if unit % block:
         above = -(-unit // block) * block
         mend = f"write {above - block} or {above}" if unit > block else f"write {block}, or leave it out"
-        yield path, f"no multiple of engine.block_tokens, {block}", mend
+        yield Fault(path, f"no multiple of engine.block_tokens, {block}", mend)
     elif s.offload.write == "write_back" or s.tiers.relation == "exclusive":
         mend = "leave it out, or write a write_through policy and tiers.relation: copy"
-        yield path, "more than a block, and blocks move down one by one when they are evicted", mend
+        yield Fault(path, "more than a block, and blocks move down one by one when they are evicted", mend)
 
 
-def _full(s: Scenario, given: Callable[[Path], bool]) -> Iterator[Found]:
+def _full(s: Scenario, given: Given) -> Iterator[Fault]:
     offload = s.offload
     for key in idle_writing(s):
         if given(("offload", key)):
-            yield (
+            yield Fault(
                 ("offload", key),
                 f"does nothing with offload.write {offload.write}",
                 f"{_mend(s, key)}, or leave it out",
@@ -79,10 +76,10 @@ def is_moot(s: Scenario, path: str, allowed: Collection[object]) -> bool:
     return path == "offload.when_full" and set(allowed) <= set(_NO_STORES.get(s.offload.write, ()))
 
 
-def _sizes(given: Callable[[Path], bool]) -> Iterator[Found]:
+def _sizes(given: Given) -> Iterator[Fault]:
     first, *others = [key for key in DRAM_MEASURES if given(("tiers", "dram", key))] or [""]
     for key in others:
-        yield ("tiers", "dram", key), f"tiers.dram.{first} says how large it is", "give one of the two"
+        yield Fault(("tiers", "dram", key), f"tiers.dram.{first} says how large it is", "give one of the two")
 
 
 def idle_ahead(ahead: Prefetch) -> list[str]:
@@ -92,9 +89,9 @@ def idle_ahead(ahead: Prefetch) -> list[str]:
     return idle if stops else [*idle, *_OF_TIMEOUT]
 
 
-def _idle(ahead: Prefetch, key: str) -> Found:
+def _idle(ahead: Prefetch, key: str) -> Fault:
     needed = f"policy: {' or '.join(_AHEAD_OF.get(key, ('queue', 'arrival')))}"
     if key in _OF_TIMEOUT:
         needed += " with stop: timeout"
     what = f"does nothing with policy {ahead.policy}" + (f" and stop {ahead.stop}" if ahead.stop else "")
-    return ("offload", "prefetch", key), what, f"write {needed}, or leave {key} out"
+    return Fault(("offload", "prefetch", key), what, f"write {needed}, or leave {key} out")

@@ -16,7 +16,7 @@ from simkv.formulas.kv_size import check_tensor_parallel
 from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.model import ModelShape
-from simkv.scenario.checks import Fault
+from simkv.scenario.faults import Fault
 from simkv.scenario.overrides import put
 from simkv.scenario.quantity import SI
 from simkv.scenario.schema import InlineHardware, Replicas, Scenario
@@ -157,7 +157,7 @@ def _gpus(replicas: Replicas, instance: Instance) -> Iterator[Fault]:
         mend = f"the most is {here}: a replica doesn't span hosts"
         yield Fault(("replicas", "tensor_parallel"), f"{instance.name} has {here} GPUs a host", mend)
         return
-    fullest = -(-replicas.count // replicas.hosts)
+    fullest = replicas.of_fullest_host
     if fullest * ranks > here:
         hosts = -(-replicas.count // (here // ranks))
         what = f"{fullest} x {ranks} GPUs a host, and {instance.name} has {here}"

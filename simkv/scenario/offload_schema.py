@@ -184,6 +184,11 @@ class Offload(Section):
     ] = 0.0
 
     @property
+    def layer_groups(self) -> int:
+        """Groups of layers that read apart: all read alike under dense access, and what a log has."""
+        return 1 if isinstance(self.access, DenseAccess | ReplayAccess) else self.access.layer_groups
+
+    @property
     def active(self) -> bool:
         """Whether running sequences keep part of their KV below VRAM."""
         return self.residency < 1 or self.vram_budget is not None or not isinstance(self.access, DenseAccess)

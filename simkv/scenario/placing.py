@@ -73,7 +73,7 @@ def _dtype(dtype: str) -> str:
 
 def room_of(scenario: Scenario, gpu: Gpu) -> Room:
     """Return what each tier has for one replica: the GPU by its label, of DRAM and SSD its part of a full host's."""
-    here = -(-scenario.replicas.count // scenario.replicas.hosts)
+    here = scenario.replicas.of_fullest_host
     tiers, slack = scenario.tiers, scenario.engine.memory_slack
     assert slack is not None, "batch mode"
     return Room(gpu.vram_bytes, tiers.dram.capacity / here, tiers.ssd.capacity / here, slack)
@@ -94,7 +94,7 @@ def kv_room_bytes(scenario: Scenario, model: ModelShape, gpu: Gpu) -> tuple[floa
             raise InfeasibleError(
                 what + f"{units.short(held - limit, 'size')} too much; place less in engine.placement.weights"
             )
-    here = -(-scenario.replicas.count // scenario.replicas.hosts)
+    here = scenario.replicas.of_fullest_host
     gpu_left, dram_left, disk_left = (limit - held for limit, held in zip(limits.values(), weights, strict=True))
     return gpu_left, dram_left * here, disk_left * here
 

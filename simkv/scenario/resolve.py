@@ -221,14 +221,15 @@ class _Filler:
         """Fill in the capacity of DRAM where it is so much for each GPU."""
         each = self.scenario.tiers.dram.per_gpu
         if each is not None:
-            gpus = self._replicas_here() * self.scenario.replicas.tensor_parallel
+            gpus = self.scenario.replicas.of_fullest_host * self.scenario.replicas.tensor_parallel
             self._dram("per_gpu", each * gpus, f"{gpus} x {units.short(each, 'size')}")
 
     def dram_of_pools(self) -> None:
         """Fill in the capacity of DRAM where it is so many times the KV pools in VRAM."""
         ratio = self.scenario.tiers.dram.ratio
         if ratio is not None:
-            self._dram("ratio", int(ratio * self._pool_bytes() * self._replicas_here()), f"{ratio:g} x the VRAM pool")
+            here = self.scenario.replicas.of_fullest_host
+            self._dram("ratio", int(ratio * self._pool_bytes() * here), f"{ratio:g} x the VRAM pool")
 
     def _dram(self, key: str, capacity_bytes: float, measure: str) -> None:
         origin = f"computed: {measure} ({self._layers.origin(('tiers', 'dram', key))})"
@@ -237,11 +238,6 @@ class _Filler:
             mend = f"{fault.mend}; give tiers.dram.capacity ({measure} is {units.short(capacity_bytes, 'size')})"
             raise InputError(Problem(fault.what, mend, self._layers.file, None, f"tiers.dram.{key}"))
         self._fill(f"tiers.dram.{key}", None, "")
-
-    def _replicas_here(self) -> int:
-        """Return the replicas of a host that has its full share of them."""
-        replicas = self.scenario.replicas
-        return -(-replicas.count // replicas.hosts)
 
     def _pool_bytes(self) -> int:
         """Return the size of one replica's KV pool in VRAM, all ranks."""

@@ -81,6 +81,11 @@ class Replicas(Section):
     )
     router: Literal["round_robin", "least_loaded", "prefix_aware"] = "round_robin"
 
+    @property
+    def of_fullest_host(self) -> int:
+        """How many replicas the host with the most has."""
+        return -(-self.count // self.hosts)
+
 
 class Engine(Section):
     preset: PresetName = "vllm"
