@@ -120,14 +120,51 @@ def test_resolved_scenario_loads_to_the_same(assignments: tuple[str, ...]) -> No
         ("engine.cpu_attention_rate=5GB/s", "does nothing without cpu_attention"),
         ("engine.schedule=at_once", "does nothing without overlap"),
         ("engine.memory_slack=0", "it must be above zero"),
+        ("engine.placement.kv=[20]", "engine.placement.kv: too short; write it like [20, 80]"),
+        ("engine.placement.kv=[]", "engine.placement.kv: too short; write it like [20, 80]"),
+        ("link.h2d=0GB/s", 'link.h2d = "0GB/s": zero, and the GPU reads what is placed below it; give a rate, or pla'),
+        ("link.d2h=0GB/s", "link.d2h = \"0GB/s\": zero, and KV or activations are placed below the GPU"),
+        ("link.duplex=0GB/s", "zero, and something is placed below the GPU"),
+        ("link.uplink={bandwidth: 0GB/s, gpus: 1}", "link.uplink.bandwidth = \"0GB/s\": zero, and something is pla"),
+        ("tiers.dram.bandwidth=0GB/s", "tiers.dram.bandwidth = \"0GB/s\": zero, and it is between GPU and disk"),
+        ("tiers.ssd.read=0GB/s", "tiers.ssd.read = \"0GB/s\": zero, and something is placed on disk"),
+        ("tiers.ssd.write=0GB/s", "tiers.ssd.write = \"0GB/s\": zero, and KV or activations are placed on disk"),
+        ("engine.cpu_attention_rate=0GB/s", "zero, and KV is attended to on the CPU; give a rate"),
         ("model=mixtral-8x7b", "streams whole equal layers, and this model has experts"),
     ],
 )  # fmt: skip
 def test_wrong_key_is_told_with_its_mend(assignment: str, message: str) -> None:
     more = ("engine.overlap=false",) if "schedule" in assignment else ()
+    more += ("engine.placement.kv=[0, 50]",) if "ssd" in assignment else ()
+    more += ("engine.cpu_attention=true",) if "_rate=0" in assignment else ()
     with pytest.raises(InputError) as caught:
         small(assignment, *more)
-    assert message in str(caught.value)
+    assert [message in str(problem) for problem in caught.value.problems] == [True]
+
+
+def test_rates_of_zero_are_no_fault_where_nothing_would_move() -> None:
+    lanes = ("link.h2d", "link.d2h", "link.duplex", "tiers.ssd.read", "tiers.ssd.write", "tiers.dram.bandwidth")
+    placed = (
+        "engine.placement.weights=[100, 0]",
+        "engine.placement.kv=[100, 0]",
+        "engine.placement.activations=[100, 0]",
+        "engine.gpu_batch_size=8",
+    )
+    found = answer(*placed, *(f"{lane}=0GB/s" for lane in lanes))
+    forms = found["closed_form"]
+    assert found["e2e_s"]["mean"] == pytest.approx(forms["e2e_s"])
+    assert forms["published_e2e_s"] == pytest.approx(forms["e2e_s"], rel=0.01)
+    # weights alone go up, and nothing comes down
+    assert (
+        answer("engine.placement.kv=[100, 0]", "link.d2h=0GB/s", "tiers.ssd.write=0GB/s")["requests"]["finished"] == 8
+    )
+
+
+def test_dram_may_be_so_much_a_gpu_and_no_multiple_of_the_pool() -> None:
+    each = resolve_text(SMALL.replace("capacity: 64GB", "per_gpu: 32GB"), "s.yaml", ["replicas.count=2"])
+    assert each.scenario.tiers.dram.capacity == 64e9
+    with pytest.raises(InputError, match=r"tiers.dram.ratio = 2: does nothing with preset flexgen"):
+        resolve_text(SMALL.replace("capacity: 64GB", "ratio: 2"), "s.yaml")
 
 
 def test_batch_keys_with_another_preset_are_told() -> None:

@@ -40,6 +40,7 @@ def test_base_is_valid() -> None:
         ("slo: {ttft_p95: 2}", 's.yaml:12: slo.ttft_p95 = 2: has no unit; write "2s" or "2ms"'),
         ("link: {h2d: 25 GB}", 's.yaml:12: link.h2d = "25 GB": not a rate; write "25 GB/s"'),
         ("link: {h2d: nan GB/s}", 's.yaml:12: link.h2d = "nan GB/s": not a number; write it like "25 GB/s"'),
+        ("link: {h2d: 1e-9 B/s}", 's.yaml:12: link.h2d = "1e-9 B/s": too small; the least is 1 B/s, or 0 for none'),
         ("link: {latency: -1us}", 's.yaml:12: link.latency = "-1us": negative; a time is zero or more'),
         (
             "engine: {max_num_seq: 8}",

@@ -17,6 +17,7 @@ from simkv.formulas.placement.blocks import Job
 from simkv.formulas.placement.layer import LayerShape
 from simkv.formulas.placement.policy import BatchPolicy
 from simkv.formulas.placement.rates import DISK_WEIGHTS, Rates
+from simkv.formulas.transfer import transfer_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,12 @@ def _prefill_s(layer: LayerShape, policy: BatchPolicy, rates: Rates, job: Job) -
     place, prompt = policy.placement, job.prompt_tokens
     hidden = layer.activation_bytes * prompt * job.sequences
     cache = layer.kv_bytes * (prompt + 1) * job.sequences
-    c2g = (layer.weight_bytes * place.weights.below + hidden * place.activations.below) / rates.h2d
-    g2c = cache * place.kv.below / min(rates.d2h, rates.d2h_cache) + hidden * place.activations.below / rates.d2h
-    d2c = (layer.weight_bytes * place.weights.disk + hidden * place.activations.disk) / rates.ssd_read
-    slow = min(rates.ssd_write, rates.ssd_write_prompt)
-    c2d = cache * place.kv.disk / slow + hidden * place.activations.disk / rates.ssd_write
+    c2g = transfer_s(layer.weight_bytes * place.weights.below + hidden * place.activations.below, rates.h2d)
+    g2c = transfer_s(cache * place.kv.below, min(rates.d2h, rates.d2h_cache))
+    g2c += transfer_s(hidden * place.activations.below, rates.d2h)
+    d2c = transfer_s(layer.weight_bytes * place.weights.disk + hidden * place.activations.disk, rates.ssd_read)
+    c2d = transfer_s(cache * place.kv.disk, min(rates.ssd_write, rates.ssd_write_prompt))
+    c2d += transfer_s(hidden * place.activations.disk, rates.ssd_write)
     comp = sum(rates.gpu_s(layer, one, prompt, 0, 1.0) for one in policy.gpu_batches(job.sequences))
     return max(c2g + d2c, g2c + c2d, comp)
 
@@ -73,11 +75,11 @@ def _decode_s(layer: LayerShape, policy: BatchPolicy, rates: Rates, job: Job) ->
     cache = layer.kv_bytes * context * job.sequences
     on_gpu = place.kv.gpu if policy.cpu_attention else 1.0
     up = cache * place.kv.below if not policy.cpu_attention else 0.0
-    c2g = (layer.weight_bytes * place.weights.below + hidden * place.activations.below + up) / rates.h2d
-    g2c = hidden * place.activations.below / rates.d2h
-    d2c = (cache * place.kv.disk + hidden * place.activations.disk) / rates.ssd_read
-    d2c += layer.weight_bytes * place.weights.disk / (DISK_WEIGHTS * rates.ssd_read)
-    c2d = (layer.kv_bytes * job.sequences * place.kv.disk + hidden * place.activations.disk) / rates.ssd_write
+    c2g = transfer_s(layer.weight_bytes * place.weights.below + hidden * place.activations.below + up, rates.h2d)
+    g2c = transfer_s(hidden * place.activations.below, rates.d2h)
+    d2c = transfer_s(cache * place.kv.disk + hidden * place.activations.disk, rates.ssd_read)
+    d2c += transfer_s(layer.weight_bytes * place.weights.disk, DISK_WEIGHTS * rates.ssd_read)
+    c2d = transfer_s(layer.kv_bytes * job.sequences * place.kv.disk + hidden * place.activations.disk, rates.ssd_write)
     comp = sum(rates.gpu_s(layer, one, 1, round(context), on_gpu) for one in policy.gpu_batches(job.sequences))
-    comp += cache * (place.kv.below if policy.cpu_attention else 0.0) / rates.cpu_attention
+    comp += transfer_s(cache * (place.kv.below if policy.cpu_attention else 0.0), rates.cpu_attention)
     return c2g + max(g2c, d2c, c2d, comp)
