@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 class SimkvError(Exception):
@@ -33,6 +35,13 @@ class InfeasibleError(SimkvError):
 
 class LawError(SimkvError):
     """A law of INVARIANTS.md doesn't hold in a run: a fault of simkv's."""
+
+
+def unknown(what: str, name: str, valid: Collection[str], path: str) -> InputError:
+    """Return the error that there is no ``what`` called ``name``; it lists the valid names, the nearest first."""
+    near = get_close_matches(name, valid, 1)
+    mend = (f"did you mean {near[0]}? " if near else "") + f"valid: {', '.join(valid)}"
+    return InputError(Problem(f"no such {what}", mend, path=path, value=name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -297,8 +297,9 @@ def test_command_lru_curve_of_the_conversation_trace_is_quick(shared: Path) -> N
     words = [sys.executable, "-m", "simkv", "hitrate", str(shared / "traces" / "mooncake" / TRACE), "--policy", "lru"]
 
     def once() -> float:
-        start = time.perf_counter()
+        before = os.times()
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - start
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
 
-    assert min(once() for _ in range(3)) < 2.0
+    assert min(once() for _ in range(2)) < 2.0  # of a core: whoever else is at work doesn't count

@@ -10,7 +10,7 @@ import typer
 from simkv.cli import tracefile
 from simkv.cli.given import dtype, measured
 from simkv.cli.trace import ColumnsOption, ForceOption, FormatOption, JsonOption, LimitOption, UnitOption
-from simkv.errors import InputError, Problem
+from simkv.errors import InputError, Problem, unknown
 
 if TYPE_CHECKING:
     from simkv.hitrate import Capacities, References, Rules
@@ -109,16 +109,15 @@ def _rules(names: tuple[str, ...], lam: float | None, count: str | None, half_li
     """Return what policies go by; raises InputError for an option that none of ``names`` looks at."""
     from simkv.hitrate import Rules
     from simkv.hitrate.study import checked
-    from simkv.kvcache.eviction import COUNT_MODES
+    from simkv.kvcache.eviction import COUNT_MODES, COUNTING
 
-    for option, value, readers in (("--lambda", lam, ("score",)), ("--count", count, ("score", "lfu"))):
+    for option, value, readers in (("--lambda", lam, ("score",)), ("--count", count, COUNTING)):
         if value is not None and not set(readers) & set(names):
             what = f"does nothing without policy {' or '.join(readers)}"
             raise InputError(Problem(what, "leave it out, or name the policy", path=option))
     mode = next((mode for mode in COUNT_MODES if mode == (count or "in_cache")), None)
     if mode is None:
-        mend = f"valid: {', '.join(COUNT_MODES)}"
-        raise InputError(Problem("no such way to count uses", mend, path="--count", value=str(count)))
+        raise unknown("way to count uses", str(count), COUNT_MODES, "--count")
     if (mode == "decayed") != (half_life is not None):
         what = "is missing" if half_life is None else f"does nothing with --count {mode}"
         mend = "say after how many uses of anything a use counts half" if half_life is None else "leave it out"

@@ -8,16 +8,15 @@ LRU's whole curve comes from stack distances; the others are replayed capacity b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from simkv.errors import InputError, Problem
+from simkv.errors import unknown
 from simkv.hitrate.capacities import Capacities
 from simkv.hitrate.counting import BELADY, Job, Rules, counted
 from simkv.hitrate.references import References
-from simkv.kvcache.eviction import POLICIES, make_policy
+from simkv.kvcache.eviction import COUNTING, POLICIES, make_policy
 from simkv.kvcache.stack import FIRST_USE, LruCurve, stack_distances
 
 CHOICES = (*POLICIES, BELADY)
@@ -75,7 +74,7 @@ def study(
         "block_bytes": block_bytes,
         "model": capacities.model.name if capacities.model is not None else None,
         "lambda": rules.lam if "score" in names else None,
-        "count": rules.count if "score" in names or "lfu" in names else None,
+        "count": rules.count if set(COUNTING) & set(names) else None,
         "half_life_uses": rules.half_life_uses,
         "knee": _knee(curve, block_bytes),
         "rows": [row(name, capacity) for name in names for capacity in wanted],
@@ -87,9 +86,7 @@ def checked(policies: Sequence[str], rules: Rules) -> list[str]:
     """Return the names of ``policies``, each once, Belady's with them; InputError for one that can't be replayed."""
     for name in policies:
         if name not in CHOICES:
-            near = get_close_matches(name, CHOICES, 1)
-            mend = (f"did you mean {near[0]}? " if near else "") + f"valid: {', '.join(CHOICES)}"
-            raise InputError(Problem("no such eviction policy", mend, path="--policy", value=name))
+            raise unknown("eviction policy", name, CHOICES, "--policy")
         if name != BELADY:
             make_policy(name, rules.lam, count=rules.count, half_life_uses=rules.half_life_uses)
     return [name for name in CHOICES if name in policies or name == BELADY]

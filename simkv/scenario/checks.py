@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from simkv.kvcache.eviction import COUNTING
 from simkv.scenario.active_idle import active_idle_paths
 from simkv.scenario.batch_checks import batch_faults, batch_idle_paths
 from simkv.scenario.batch_schema import BATCH_PRESETS
@@ -127,7 +128,7 @@ def _pool(s: Scenario, given: Given) -> Iterator[Fault]:
 def _counts(eviction: Eviction) -> Iterator[Fault]:
     """Refuse a way to count uses that nobody goes by, and a half life without decay (or the other way round)."""
     place = ("offload", "eviction")
-    if eviction.count is not None and eviction.policy not in ("score", "lfu"):
+    if eviction.count is not None and eviction.policy not in COUNTING:
         mend = "write policy: score or lfu, or leave count out"
         yield Fault((*place, "count"), f"does nothing with policy {eviction.policy}", mend)
     if eviction.half_life is not None and eviction.count != "decayed":

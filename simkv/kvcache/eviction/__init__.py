@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, get_args
 
-from simkv.errors import InputError, Problem
+from simkv.errors import InputError, Problem, unknown
 from simkv.kvcache.eviction.arc import Arc
 from simkv.kvcache.eviction.base import DEFAULT_PRIORITY, E, Entry, EvictionPolicy
 from simkv.kvcache.eviction.counts import Counter, CountMode, Decayed, InCache, Lifetime
@@ -19,9 +18,20 @@ from simkv.kvcache.eviction.s3fifo import S3Fifo
 from simkv.kvcache.eviction.score import Score
 from simkv.kvcache.eviction.slru import Slru
 
-__all__ = ["COUNT_MODES", "DEFAULT_PRIORITY", "POLICIES", "CountMode", "Entry", "EvictionPolicy", "make_policy"]
+__all__ = [
+    "COUNTING",
+    "COUNT_MODES",
+    "DEFAULT_PRIORITY",
+    "POLICIES",
+    "CountMode",
+    "Entry",
+    "EvictionPolicy",
+    "make_policy",
+]
 
 COUNT_MODES: tuple[CountMode, ...] = get_args(CountMode)
+COUNTING = ("lfu", "score")
+"""Policies that go by how often something was used."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,7 @@ class _Parameters:
     def counter(self) -> Counter[Any]:
         """Return a new counter of uses."""
         if self.count not in COUNT_MODES:
-            mend = f"valid: {', '.join(COUNT_MODES)}"
-            raise InputError(Problem("no such way to count uses", mend, path="count", value=str(self.count)))
+            raise unknown("way to count uses", str(self.count), COUNT_MODES, "count")
         if self.count != "decayed":
             return InCache() if self.count == "in_cache" else Lifetime()
         if self.half_life_uses is None or not 0 < self.half_life_uses < float("inf"):
@@ -80,7 +89,5 @@ def make_policy(
     """
     maker = POLICIES.get(name)
     if maker is None:
-        near = get_close_matches(name, POLICIES, 1)
-        mend = (f"did you mean {near[0]}? " if near else "") + f"valid: {', '.join(POLICIES)}"
-        raise InputError(Problem("no such eviction policy", mend, path="eviction", value=name))
+        raise unknown("eviction policy", name, POLICIES, "eviction")
     return maker(_Parameters(lam, capacity_blocks, count, half_life_uses))

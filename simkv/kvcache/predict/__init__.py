@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
-from simkv.errors import InputError, Problem
+from simkv.errors import InputError, Problem, unknown
 from simkv.kvcache.predict.accuracy import stated_accuracy
 from simkv.kvcache.predict.base import Predictor
 from simkv.kvcache.predict.heavy_hitters import HeavyHitters
@@ -26,9 +25,7 @@ def make_predictor(name: str, groups: int, lead: int = 1) -> Predictor:
     """Return a predictor, ``lead`` steps ahead, of units of ``groups`` layer groups a block; InputError for others."""
     maker = PREDICTORS.get(name)
     if maker is None:
-        near = get_close_matches(name, PREDICTORS, 1)
-        mend = (f"did you mean {near[0]}? " if near else "") + f"valid: {', '.join(PREDICTORS)}"
-        raise InputError(Problem("no such predictor", mend, path="predictor", value=name))
+        raise unknown("predictor", name, PREDICTORS, "predictor")
     for path, value in (("groups", groups), ("lead", lead)):
         if value < 1:
             raise InputError(

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from simkv.errors import InputError, Problem
+from simkv.errors import InputError, Problem, unknown
 from simkv.kvcache.residency.units import ABSENT, Ids, Units
 
 
@@ -91,7 +91,7 @@ def make_count(name: str, half_life: float | None) -> Count:
     """Return the way of counting called ``name``; InputError for an unknown one, or a half-life out of place."""
     maker = COUNTS.get(name)
     if maker is None:
-        raise InputError(Problem("no such count", f"valid: {', '.join(COUNTS)}", path="count", value=name))
+        raise unknown("way to count uses", name, COUNTS, "count")
     if half_life is not None and name != "decayed":
         mend = "leave it out, or count decayed"
         raise InputError(Problem(f"count {name} has no half-life", mend, path="half_life", value=str(half_life)))

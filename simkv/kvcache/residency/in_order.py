@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simkv.errors import InputError, Problem
+from simkv.errors import unknown
 from simkv.kvcache.residency.ranked import Key, lowest
 from simkv.kvcache.residency.units import ABSENT, NOBODY, RESIDENT, Ids, Units
 
@@ -35,9 +35,7 @@ class Turns:
 
     def __init__(self, units: Units, incoming: str) -> None:
         if incoming not in INCOMING:
-            raise InputError(
-                Problem("no such way to let units in", f"valid: {', '.join(INCOMING)}", path="incoming", value=incoming)
-            )
+            raise unknown("way to let units in", incoming, INCOMING, "incoming")
         self._units = units
         self._incoming_may_go = incoming == "candidate"
         self._turn = 0

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from simkv.errors import InputError, Problem
-from simkv.kvcache.eviction import EvictionPolicy, make_policy
+from simkv.kvcache.eviction import COUNTING, EvictionPolicy, make_policy
 from simkv.kvcache.residency.one_by_one import OneByOne, UnitEntry
 from simkv.kvcache.residency.order import Order
 from simkv.kvcache.residency.ranked import RANKED, make_ranked
 from simkv.kvcache.residency.units import Units
-
-COUNTING = ("lfu", "score")
-"""Policies that go by how often a unit was used."""
 
 
 def make_order(policy: str, units: Units, lam: float | None, one_by_one: bool) -> Order:
