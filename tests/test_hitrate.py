@@ -108,7 +108,15 @@ class TestCapacities:
 
     @pytest.mark.parametrize(
         "text, said",
-        [("80GiB", "--model"), ("0", "no block"), ("", "no number"), ("many", "no number"), ("1.5", "no number")],
+        [
+            ("80GiB", "--model"),
+            ("0", "no block"),
+            ("", "no number"),
+            ("many", "no number"),
+            ("1.5", "no number"),
+            ("99999999999999999999", "too large"),
+            ("\u0661\u0662", "not a count"),
+        ],
     )
     def test_blocks_without_a_model_refuses_what_is_no_count(self, text: str, said: str) -> None:
         with pytest.raises(InputError, match=f"--capacity.*{said}"):
@@ -209,12 +217,19 @@ class TestCommand:
             (["--count", "decayed"], "--half-life: is missing"),
             (["--half-life", "10"], "--half-life: does nothing"),
             (["--plot", "curve.gif"], ".png or .svg"),
+            (["--csv", "rows.png", "--plot", "./rows.png"], "--plot = rows.png: is the file of --csv itself"),
             (["--block-tokens", "16"], "blocks of 512 tokens"),
         ],
     )
     def test_option_that_makes_no_sense_is_refused(self, trace: Path, options: list[str], said: str) -> None:
         result = simkv(str(trace), *options)
         assert result.exit_code == 2 and said in result.stderr
+
+    def test_rows_do_not_replace_the_trace(self, trace: Path) -> None:
+        before = trace.read_bytes()
+        result = simkv(str(trace), "--csv", str(trace.parent / "." / trace.name), "--force")
+        assert result.exit_code == 2 and "is the trace itself; give another name" in result.stderr
+        assert trace.read_bytes() == before
 
     def test_trace_without_content_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "azure.csv"
@@ -223,11 +238,21 @@ class TestCommand:
         assert result.exit_code == 2
         assert str(path) in result.stderr and "says nothing of content" in result.stderr
 
-    @pytest.mark.parametrize("count", ["lifetime", "decayed"])
-    def test_counts_other_than_in_cache_change_lfu(self, trace: Path, count: str) -> None:
-        half_life = ["--half-life", "2"] if count == "decayed" else []
-        options = [str(trace), "--policy", "lfu", "--capacity", "4", "--json", "--count", count, *half_life]
-        assert simkv(*options).exit_code == 0
+    def test_counts_other_than_in_cache_change_lfu(self, tmp_path: Path) -> None:
+        """What a block that comes back is worth: its uses since, all of them, or the late ones."""
+        path = tmp_path / "counts.jsonl"
+        blocks = [1, 1, 1, 1, 2, 2, 3, 2, 3, 4, 1, 3, 4, 2, 3, 4, 3, 4, 1, 5, 3, 4, 1] * 3
+        rows = [
+            {"timestamp": k, "input_length": 512, "output_length": 1, "hash_ids": [block]}
+            for k, block in enumerate(blocks)
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        hits = {}
+        for count in ("in_cache", "lifetime", "decayed"):
+            half_life = ["--half-life", "2"] if count == "decayed" else []
+            told = simkv(str(path), "--policy", "lfu", "--capacity", "2", "--json", "--count", count, *half_life).stdout
+            hits[count] = next(row["hits"] for row in json.loads(told)["rows"] if row["policy"] == "lfu")
+        assert len(set(hits.values())) == 3, hits
 
     def test_session_file_is_taken_at_recorded_times(self, tmp_path: Path) -> None:
         """Requests of two sessions that run at once are interleaved."""

@@ -73,7 +73,7 @@ def hitrate(
     """Hit rate over capacity for every policy, between the ceiling and Belady's bound; no timing."""
     from simkv.hitrate import CHOICES
 
-    _check_files(csv, plot, force)
+    _check_files(trace, csv, plot, force)
     names = CHOICES if policy is None else tuple(part.strip() for part in policy.split(","))
     rules = _rules(names, lam, count, half_life)
     capacities = _capacities(capacity, model, kv_dtype)
@@ -93,16 +93,21 @@ def hitrate(
         typer.echo(render(answer))
 
 
-def _check_files(csv: Path | None, plot: Path | None, force: bool) -> None:
-    """Refuse files that can't be written before the work is done."""
+def _check_files(trace: Path, csv: Path | None, plot: Path | None, force: bool) -> None:
+    """Refuse files that can't be written, or that others would be lost to, before the work is done."""
     from simkv.workload.writer import check_new
 
     if plot is not None and plot.suffix.lower() not in _FIGURES:
         mend = f"end its name in {' or '.join(_FIGURES)}"
         raise InputError(Problem("is no kind of picture that is drawn", mend, path="--plot", value=str(plot)))
-    for path in (csv, plot):
-        if path is not None:
-            check_new(path, force=force)
+    taken = {trace.resolve(): "the trace"}
+    for option, path in (("--csv", csv), ("--plot", plot)):
+        if path is None:
+            continue
+        if (other := taken.get(path.resolve())) is not None:
+            raise InputError(Problem(f"is {other} itself", "give another name", path=option, value=str(path)))
+        taken[path.resolve()] = f"the file of {option}"
+        check_new(path, force=force)
 
 
 def _rules(names: tuple[str, ...], lam: float | None, count: str | None, half_life: float | None) -> Rules:

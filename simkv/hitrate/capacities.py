@@ -47,21 +47,24 @@ def _round(value: float) -> int:
 
 def _parsed(text: str, block_bytes: int | None) -> int:
     text = text.strip()
-    if text.replace("_", "").isdecimal():
-        blocks = int(units.parse(text, "count"))
-    elif block_bytes is None:
-        mend = "write a number of blocks, or name the model whose KV it is: --model llama-3.1-8b"
-        raise InputError(Problem("is no number of blocks", mend, path="--capacity", value=units.shown(text)))
-    else:
-        try:
-            size = units.parse(text, "size")
-        except units.QuantityError as error:
-            raise InputError(Problem(error.reason, error.mend, path="--capacity", value=units.shown(text))) from None
-        if size == float("inf"):
-            mend = "the ceiling is what a cache without limit hits, and is always shown"
-            raise InputError(Problem("is infinite", mend, path="--capacity", value=units.shown(text)))
-        blocks = int(size) // block_bytes
+    try:
+        if text.replace("_", "").isdecimal():
+            blocks = int(units.parse(text, "count"))
+        elif block_bytes is None:
+            mend = "write a number of blocks, or name the model whose KV it is: --model llama-3.1-8b"
+            raise InputError(Problem("is no number of blocks", mend, path="--capacity", value=units.shown(text)))
+        else:
+            blocks = int(_finite(units.parse(text, "size"), text)) // block_bytes
+    except units.QuantityError as error:
+        raise InputError(Problem(error.reason, error.mend, path="--capacity", value=units.shown(text))) from None
     if not blocks:
         mend = "give one block at least" + (f", {units.short(block_bytes, 'size')}" if block_bytes else "")
         raise InputError(Problem("holds no block", mend, path="--capacity", value=units.shown(text)))
     return blocks
+
+
+def _finite(size_bytes: float, text: str) -> float:
+    if size_bytes == float("inf"):
+        mend = "the ceiling is what a cache without limit hits, and is always shown"
+        raise InputError(Problem("is infinite", mend, path="--capacity", value=units.shown(text)))
+    return size_bytes
