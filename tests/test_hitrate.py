@@ -95,6 +95,14 @@ class TestReferences:
         with pytest.raises(InputError, match=r"no full block.*--block-tokens"):
             collect([request(0, ((1, 0, 64),), 60)], ReadReport("log"), block_tokens=128)
 
+    def test_collect_more_than_memory_would_hold_is_refused_on_the_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("simkv.hitrate.references.MOST_REFERENCES", 7)
+        turns = (request(k, ((1, 0, 64),), 64) for k in range(10**9))
+        with pytest.raises(
+            InputError, match=r"first 2 requests make more than 7 .*--limit, or larger .*--block-tokens"
+        ):
+            collect(turns, ReadReport("own"), block_tokens=16)
+
     def test_load_other_blocks_than_the_traces_own_are_refused(self, trace: Path) -> None:
         with pytest.raises(InputError, match="blocks of 512 tokens; leave it out"):
             load(open_trace(trace), ReadReport(), block_tokens=16)

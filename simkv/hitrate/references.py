@@ -28,6 +28,8 @@ Ints = NDArray[np.int64]
 
 DEFAULT_BLOCK_TOKENS = 16
 """Of formats without blocks: vLLM's block size."""
+MOST_REFERENCES = 100_000_000
+"""A replay holds all of them at once, in about 170 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ def collect(
         prompt_tokens += request.prompt_tokens
         shares = shares or request.spans[0][0] < PRIVATE_STREAM_BASE
         runs.add(cutter.runs(request.spans, request.prompt_tokens))
+        if runs.total > MOST_REFERENCES:
+            raise _too_many(report, path, count)
     if cutter is None or not runs.counts:
         raise _no_content(report, path, count, shares)
     blocks, tokens = runs.expanded(cutter.block_tokens, order)
@@ -112,6 +116,12 @@ def _no_content(report: ReadReport, path: Path | None, requests: int, shares: bo
         what = "has no request that can be served"
     elif shares:
         what, mend = "has no full block of content that prompts share", "give smaller blocks: --block-tokens"
+    return InputError(Problem(what, mend, file="" if path is None else str(path)))
+
+
+def _too_many(report: ReadReport, path: Path | None, requests: int) -> InputError:
+    what = f"its first {requests:,} requests make more than {MOST_REFERENCES:,} block references"
+    mend = "take fewer with --limit" + ("" if report.block_tokens else ", or larger blocks with --block-tokens")
     return InputError(Problem(what, mend, file="" if path is None else str(path)))
 
 
@@ -167,35 +177,35 @@ class _Runs:
     def __init__(self) -> None:
         self._streams, self._starts, self.counts, self._prompts = (array("q") for _ in range(4))
         self._shorts: list[tuple[int, int]] = []  # reference, tokens
-        self._total = 0
+        self.total = 0
 
     def add(self, runs: Iterable[_Run]) -> None:
         """Take the runs of one prompt."""
-        first = self._total
+        first = self.total
         for stream, start, blocks, short in runs:
             self._streams.append(stream)
             self._starts.append(start)
             self.counts.append(blocks)
-            self._total += blocks
+            self.total += blocks
             if short:
-                self._shorts.append((self._total - 1, short))
-        self._prompts.append(self._total - first)
+                self._shorts.append((self.total - 1, short))
+        self._prompts.append(self.total - first)
 
     def expanded(self, block_tokens: int, order: Order) -> tuple[Ints, Ints]:
         """Return every reference's block number, and its tokens."""
         counts, streams, starts = (np.array(column, np.int64) for column in (self.counts, self._streams, self._starts))
         run = np.repeat(np.arange(counts.size), counts)
-        place = np.arange(self._total) - np.repeat(np.cumsum(counts) - counts, counts)
+        place = np.arange(self.total) - np.repeat(np.cumsum(counts) - counts, counts)
         _, stream = np.unique(streams, return_inverse=True)
         distinct, token = np.unique(starts[run] + place * block_tokens, return_inverse=True)
         _, blocks = np.unique(stream[run] * distinct.size + token, return_inverse=True)
-        tokens = np.full(self._total, block_tokens, np.int64)
+        tokens = np.full(self.total, block_tokens, np.int64)
         if self._shorts:
             short = np.array(self._shorts, np.int64)
             tokens[short[:, 0]] -= short[:, 1]
         if order == "reverse":
             prompts = np.array(self._prompts, np.int64)
             ends = np.cumsum(prompts)
-            backwards = np.repeat(2 * ends - prompts - 1, prompts) - np.arange(self._total)
+            backwards = np.repeat(2 * ends - prompts - 1, prompts) - np.arange(self.total)
             blocks, tokens = blocks[backwards], tokens[backwards]
         return blocks.astype(np.int64, copy=False), tokens
