@@ -52,7 +52,7 @@ def _row(preset: presets.Preset) -> dict[str, Any]:
         **moves,
         "relation": tiers["relation"],
         "dram": _dram(tiers.get("dram", {})),
-        "p_below_1": preset.has.get("offload.residency") != (1.0,),
+        "p_below_1": preset.has.get("offload.residency") != (1.0,) or "placement" in engine,
         "choices": {path: [_plain(one) for one in allowed] for path, allowed in preset.has.items()},
         "source": preset.source,
     }
