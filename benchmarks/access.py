@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simkv.kvcache.access import AccessSpec, Dense, Recall, TopK, Window, make_pattern
 
@@ -30,14 +30,15 @@ class Case:
     steps: int = 1000
 
 
+TOPK = TopK(budget_tokens=2048, recent_tokens=64, sink_tokens=4, skew=1.0, stickiness=0.5)
 CASES = (
-    Case("topk", TopK(budget_tokens=2048), 3.0),
-    Case("topk-independent", TopK(budget_tokens=2048, stickiness=0.0), 4.0),
-    Case("topk-uniform", TopK(budget_tokens=2048, skew=0.0), 3.0),
-    Case("topk-skewed", TopK(budget_tokens=2048, skew=2.0), 8.0),
-    Case("topk-32-groups", TopK(budget_tokens=2048), 4.0, groups=32, sequences=8, steps=250),
-    Case("window", Window(), 1.0),
-    Case("recall", Recall(), 1.0),
+    Case("topk", TOPK, 3.0),
+    Case("topk-independent", replace(TOPK, stickiness=0.0), 4.0),
+    Case("topk-uniform", replace(TOPK, skew=0.0), 3.0),
+    Case("topk-skewed", replace(TOPK, skew=2.0), 8.0),
+    Case("topk-32-groups", TOPK, 4.0, groups=32, sequences=8, steps=250),
+    Case("window", Window(1020, 4), 1.0),
+    Case("recall", Recall(1024), 1.0),
     Case("dense", Dense(), 1.0),
 )
 

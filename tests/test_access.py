@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import ceil, expm1
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,16 @@ from simkv.kvcache.access import (
 )
 from simkv.kvcache.access.forward import KEPT, Forward
 from simkv.kvcache.access.units import MOST_UNITS, Numbering
+from simkv.scenario.active import access_spec
+from simkv.scenario.offload_schema import (
+    DenseAccess,
+    Eviction,
+    Offload,
+    Prefetch,
+    RecallAccess,
+    TopkAccess,
+    WindowAccess,
+)
 
 DRAWN = (Dense(), Window(40, 5), TopK(200, 30, 5), Recall(40, 3), Recall(40, 3, 1.0))
 
@@ -352,3 +363,14 @@ def test_replay_log_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_spec_defaults_are_in_range() -> None:
     for spec in (Dense(), Window(), TopK(), Recall()):
         make_pattern(replace(spec), 16, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("section", "spec"),
+    [(DenseAccess(), Dense()), (WindowAccess(pattern="window"), Window()), (TopkAccess(pattern="topk"), TopK()),
+     (RecallAccess(pattern="recall"), Recall())],
+    ids=["dense", "window", "topk", "recall"],
+)  # fmt: skip
+def test_spec_defaults_are_those_of_scenarios(section: Any, spec: Any) -> None:
+    prefetch, eviction = Prefetch(policy="none"), Eviction(policy="lru")
+    assert access_spec(Offload(access=section, eviction=eviction, write="never", prefetch=prefetch)) == spec

@@ -1,4 +1,4 @@
-"""The access patterns and their parameters, in tokens; each default with its source."""
+"""The access patterns and their parameters, in tokens; each default, those of scenarios too, with its source."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ class Dense:
 class Window:
     """The newest tokens and the first few: StreamingLLM (arXiv 2309.17453).
 
-    Four attention sinks suffice there (section 3.1); 4 + 1020 tokens is one of the cache sizes
-    that it is measured with. The blocks that hold these tokens are read.
+    The blocks that hold these tokens are read. Four attention sinks suffice there (section 3.1), beside 1,020 tokens
+    in one of the cache sizes that it is measured with; four blocks of sinks and 4,096 tokens are an assumption.
     """
 
-    window_tokens: int = 1020
-    sink_tokens: int = 4
+    window_tokens: int = 4096
+    sink_tokens: int = 64
 
 
 @dataclass(frozen=True, slots=True)
 class TopK:
     """A budget of tokens a step: the newest, the sinks, and heavy hitters among all others.
 
-    - ``budget_tokens``: 1024 as in Quest (arXiv 2406.10774), which picks pages of 16 tokens by
-      bounds on their keys; InfiniGen (arXiv 2406.19707) caps a step at 400 tokens, ShadowKV at
-      2048, H2O (arXiv 2306.14048) keeps 10 % heavy hitters and 10 % newest. Rounded up to blocks,
+    - ``budget_tokens``: 2048 as in ShadowKV (arXiv 2410.21465); Quest (arXiv 2406.10774) picks pages
+      of 16 tokens by bounds on their keys, 1024 tokens a step, InfiniGen (arXiv 2406.19707) 400 at
+      most, H2O (arXiv 2306.14048) keeps 10 % heavy hitters and 10 % newest. Rounded up to blocks,
       and to what ``recent_tokens`` and ``sink_tokens`` need.
-    - ``recent_tokens``: an assumption: four Quest pages. H2O gives half of its budget to them.
-    - ``sink_tokens``: 4 as in StreamingLLM (arXiv 2309.17453, section 3.1).
+    - ``recent_tokens``: an assumption: sixteen Quest pages. H2O gives half of its budget to them.
+    - ``sink_tokens``: an assumption: four blocks of 16, where StreamingLLM (arXiv 2309.17453, section
+      3.1) needs four tokens.
     - ``skew``: exponent of the Zipf-like weights. H2O finds that accumulated attention follows a
       power law but gives no exponent; 1 is an assumption.
     - ``stickiness``: share of a step's far picks that the next step keeps; the others are drawn
-      anew and may come back. ShadowKV (arXiv 2410.21465) saves 60 % of its fetches by keeping the
+      anew and may come back. 0.8 is an assumption. ShadowKV saves 60 % of its fetches by keeping the
       last step's; 0.5 and what comes back by itself (docs/access.md) is near that.
     """
 
-    budget_tokens: int = 1024
-    recent_tokens: int = 64
-    sink_tokens: int = 4
+    budget_tokens: int = 2048
+    recent_tokens: int = 256
+    sink_tokens: int = 64
     skew: float = 1.0
-    stickiness: float = 0.5
+    stickiness: float = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class Recall:
     """The newest tokens, and at steps 0, ``every``, 2·``every`` ... one block of those before them.
 
     Every fourth step as in the article's toy program, which keeps two blocks; ``window_tokens`` is
-    an assumption (the budget of Quest). ``skew`` 0 draws the far block uniformly.
+    an assumption. ``skew`` 0 draws the far block uniformly.
     """
 
-    window_tokens: int = 1024
+    window_tokens: int = 4096
     every: int = 4
     skew: float = 0.0
 
