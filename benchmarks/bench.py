@@ -48,7 +48,8 @@ class Took:
 SPARSE = (
     "hardware=b200", "offload.residency=0.1", "workload.size=32", "workload.prompt_tokens=128Ki",
     "engine.max_model_len=130Ki", "workload.output_tokens=1000", "engine.max_num_seqs=32", "tiers.dram.capacity=1TiB",
-    "offload.prefetch.policy=none", "offload.prefetch.predictor=null", "run.baselines=[]",
+    "offload.prefetch.policy=none", "offload.prefetch.predictor=null", "offload.prefetch.beta=null",
+    "run.baselines=[]",
 )  # fmt: skip
 """32 sequences of 128Ki tokens in blocks of 16, 1,000 steps."""
 CASES = (

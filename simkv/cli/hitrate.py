@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _ORDERS = ("forward", "reverse")
 DEFAULT_LAMBDA = 0.7
-_FIGURES = (".png", ".svg")
 
 
 def hitrate(
@@ -95,10 +94,11 @@ def hitrate(
 
 def _check_files(trace: Path, csv: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse files that can't be written, or that others would be lost to, before the work is done."""
+    from simkv.plots.style import FORMATS
     from simkv.workload.writer import check_new
 
-    if plot is not None and plot.suffix.lower() not in _FIGURES:
-        mend = f"end its name in {' or '.join(_FIGURES)}"
+    if plot is not None and plot.suffix.lower()[1:] not in FORMATS:
+        mend = f"end its name in {' or '.join('.' + form for form in FORMATS)}"
         raise InputError(Problem("is no kind of picture that is drawn", mend, path="--plot", value=str(plot)))
     taken = {trace.resolve(): "the trace"}
     for option, path in (("--csv", csv), ("--plot", plot)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +157,13 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
     parts = [f"{name} {digits(value)}" for name, value in named if value is not None]
     average, faster = summary["t_avg_s"], summary["speedup"]["measured"]
     if average is not None:
+        formula = _closed(average["formula"], seconds)
         parts.append(
-            f"T_avg {seconds(average['service'])} (closed form {_t_avg(average)}), queued {seconds(average['queued'])}"
+            f"T_avg {seconds(average['service'])} (closed form {formula}), queued {seconds(average['queued'])}"
         )
     if faster is not None:
-        parts.append(f"{digits(faster)} times as fast as without prefetch (closed form {_s_beta(summary)})")
+        formula = _closed(summary["speedup"]["formula"], digits)
+        parts.append(f"{digits(faster)} times as fast as without prefetch (closed form {formula})")
     yield from _labelled("", " · ".join(parts), width)
     ahead = summary["prefetch"]
     if ahead is not None and ahead["coverage"] is not None:
@@ -171,13 +173,9 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
         yield from _labelled("Prefetch", f"{text} · wasted {data(ahead['wasted_bytes'])}", width)
 
 
-def _t_avg(average: Mapping[str, Any]) -> str:
-    return seconds(average["formula"]) if average["formula"] is not None else "none"
-
-
-def _s_beta(summary: Summary) -> str:
-    formula = summary["speedup"]["formula"]
-    return digits(formula) if formula is not None else "none"
+def _closed(formula: float | None, show: Callable[[float], str]) -> str:
+    """Return what a closed form gives, or that there is none."""
+    return show(formula) if formula is not None else "none"
 
 
 def _hit_bar(rates: Mapping[str, float]) -> str:

@@ -57,7 +57,6 @@ class System:
         self.route = make_router(config.router, self.engines)
         self.ceiling = Ceiling(config.engine.block_tokens)
         self.arrived = self.finished = self.rejected = 0
-        self.end_s = 0.0
         self.fixed_until_s = 0.0
         self.last_ended_s = 0.0
         self._busy_s: dict[str, float] = {}

@@ -25,8 +25,6 @@ class Measured:
     """Service time of everything that was needed, on idle lanes: the closed forms' T_t."""
     write_wait_s: float = 0.0
     """Time steps waited for write-backs of the steps before."""
-    ideal_s: float = 0.0
-    """Sum of what the closed form gives for each step from its own T_c and T_t."""
     reads: int = 0
     hits: int = 0
     """Reads whose piece was resident when attention needed it."""

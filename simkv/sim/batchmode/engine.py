@@ -73,8 +73,8 @@ class BatchEngine(ReplicaEngine):
             return
         now = self.clock.now
         self.clock.take_turn(self._rank)
-        requests = [live.request for live in lives]
-        prompt, output = (max(getattr(one, name) for one in requests) for name in ("prompt_tokens", "output_tokens"))
+        prompt = max(live.request.prompt_tokens for live in lives)
+        output = max(live.request.output_tokens for live in lives)
         self._job = Job(len(lives), prompt, output)
         check_memory(self.batch.layer, self.batch.policy, self._job, self.batch.room)
         self.holdings.take(lives, self.config.blocks(prompt + output))
