@@ -82,6 +82,17 @@ def test_wrong_share_is_told_with_its_mend(assignments: tuple[str, ...], told: s
     assert complaints(*assignments) == [told]
 
 
+def test_retention_reaches_the_simulator_and_is_of_policy_priority_alone() -> None:
+    chat, bulk = system_config(
+        resolve_text(BASE, "s.yaml", ["classes.chat.retention=80", "offload.eviction.policy=priority"])
+    ).classes
+    assert (chat.retention, bulk.retention) == (80, None)
+    assert complaints("classes.chat.retention=80") == [
+        "--set: classes.chat.retention = 80: does nothing with offload.eviction.policy lru; write policy: priority, or "
+        "leave it out"
+    ]
+
+
 # ---- a flood
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simkv.errors import InfeasibleError
-from simkv.sim.config import ClassConfig, SystemConfig
+from simkv.sim.config import ClassConfig, SideBlocks, SystemConfig
 from simkv.sim.live import Live
 from simkv.sim.shares import VramShares
 from simkv.sim.system import System
@@ -75,6 +75,14 @@ def test_small_request_does_not_pass_a_large_one_of_its_class_that_stepped_aside
     ]
     data = run(capped(0.5), requests)
     assert column(data, "scheduled_s") == [0.0, 9.0, 9.0]
+
+
+def test_capped_class_counts_windows_and_states_of_those_that_hold_and_of_the_newcomer() -> None:
+    requests = [request(0, 0.0, 12, 4, cls="bulk"), request(1, 0.0, 4, 3, cls="bulk")]
+    config = capped(0.5)  # three blocks and one are within five
+    assert column(run(config, requests), "scheduled_s") == [0.0, 0.0]
+    beside = replace(config, engine=replace(config.engine, side=SideBlocks((), state_pages=2)))
+    assert column(run(beside, requests), "scheduled_s") == [0.0, 4.0]
 
 
 def test_those_that_stepped_aside_are_counted_as_waiting() -> None:
