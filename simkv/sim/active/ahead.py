@@ -21,7 +21,7 @@ from simkv.sim.active.homes import NOWHERE
 from simkv.sim.active.measured import Measured
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Pieces, Traffic
-from simkv.sim.active.work import Flight, Late
+from simkv.sim.active.work import Flight, Late, group_of
 from simkv.sim.fabric import NEXT_STEP
 
 Guess = Callable[[Sequence, int, Ids, int], Ids]
@@ -136,7 +136,7 @@ class NextStep:
         share.moved_up(ids)
         began_s = foreseen.prefetch_s
         for layer in range(self.layers):
-            group = layer * share.groups // self.layers
+            group = group_of(layer, self.layers, share.groups)
             pieces = Pieces(int(dram[group]), int(ssd[group]))
             foreseen.prefetched += len(pieces)
             foreseen.prefetch_bytes += len(pieces) * self.traffic.piece_bytes

@@ -15,7 +15,7 @@ from simkv.sim.active.pipeline import LayerPipeline, StepRunner
 from simkv.sim.active.share import ResidentShare, SharedBudget
 from simkv.sim.active.store import ActiveStore
 from simkv.sim.active.traffic import Traffic
-from simkv.sim.active.whole import Beside, FixedOverlap, OneByOne
+from simkv.sim.active.whole import Beside, BlockByBlock, FixedOverlap
 from simkv.sim.clock import Clock
 from simkv.sim.config import SystemConfig
 from simkv.sim.gauge import Gauge
@@ -90,7 +90,7 @@ def _earned(
 def _runner(active: ActiveConfig) -> type[StepRunner]:
     """Return how steps run."""
     if active.incoming == "candidate":
-        return OneByOne
+        return BlockByBlock
     if active.prefetch.policy == "fixed_overlap":
         return FixedOverlap
     return Beside if active.prefetch.overlaps_demand else LayerPipeline

@@ -17,7 +17,7 @@ from simkv.sim.active.homes import DRAM, NOWHERE
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.share import ResidentShare, SharedBudget
 from simkv.sim.active.traffic import Pieces
-from simkv.sim.active.work import Work
+from simkv.sim.active.work import Work, layers_in
 
 if TYPE_CHECKING:
     from simkv.sim.active.ahead import NextStep
@@ -65,8 +65,7 @@ class EarnedShare:
         self.set = resident
         self.groups = pattern.groups
         self.layers = layers
-        edges = -(-np.arange(self.groups + 1) * layers // self.groups)
-        self.layers_of: Ids = np.diff(edges)
+        self.layers_of: Ids = np.array([layers_in(group, layers, self.groups) for group in range(self.groups)])
         """By layer group: how many layers it has."""
         self.computed_here = computed_here
         self.exclusive = exclusive

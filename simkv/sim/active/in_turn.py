@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
+from functools import partial
 
 import numpy as np
 
 from simkv.kvcache.access import ReplayAccess
 from simkv.kvcache.residency.in_order import InOrder
-from simkv.sim.active.earned import EarnedShare
+from simkv.sim.active.earned import EarnedShare, Ids
 from simkv.sim.active.homes import NOWHERE, SSD
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Pieces
@@ -24,34 +26,32 @@ class InTurnShare(EarnedShare):
     def gather(self, decoding: Seq[Sequence], step: int) -> Work:
         """Read, load and evict block by block; what is loaded goes up in the same order."""
         self._step = step
+        self._chain: list[bool] = []
         hits = managed = reads = 0
-        chain: list[bool] = []
         for seq in decoding:
             assert isinstance(seq.access, ReplayAccess)
             at = seq.step(self.computed_here)
             for block in seq.access.reads(at).tolist():
-                ids = np.array([seq.base + block])
-                place = int(seq.homes.at[block])
-                moved = self.set.read_in_order(ids, step)
+                moved = self._take(seq, block, partial(self.set.read_in_order, step=step))
                 reads += 1
                 hits += not len(moved.missed)
                 managed += 1 + len(moved.evicted)
-                self._moved(moved, place, chain)
             for block in seq.access.prefetches(at).tolist() if self.prefetches else ():
-                ids = np.array([seq.base + block])
-                place = int(seq.homes.at[block])
-                moved = self.set.prefetch_in_order(ids)
+                moved = self._take(seq, block, self.set.prefetch_in_order)
                 managed += len(moved.missed) + len(moved.evicted)
-                self._moved(moved, place, chain)
         self.blocks_managed = managed
-        work = Work(self.layers, [hits], [Pieces()], one_by_one=chain)
+        work = Work(self.layers, [hits], [Pieces()], one_by_one=self._chain)
         work.reads = reads * self.layers
         work.read_tokens = sum(seq.live.tokens + 1 for seq in decoding)
         return work
 
-    def _moved(self, moved: InOrder, place: int, chain: list[bool]) -> None:
+    def _take(self, seq: Sequence, block: int, take: Callable[[Ids], InOrder]) -> InOrder:
+        """Have ``block`` of ``seq`` in, by ``take``, and see to what that moves."""
+        place = int(seq.homes.at[block])
+        moved = take(np.array([seq.base + block]))
         if len(moved.missed):
             assert place != NOWHERE, "law L31: a read of what lies nowhere"
-            chain.append(place == SSD)
+            self._chain.append(place == SSD)
             self.moved_up(moved.missed)
         self.went(moved.evicted, moved.evicted_dirty)
+        return moved

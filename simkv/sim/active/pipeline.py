@@ -11,11 +11,12 @@ from functools import partial
 
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.measured import Measured
-from simkv.sim.active.traffic import Done, Pieces, Traffic
+from simkv.sim.active.traffic import Pieces, Traffic
 from simkv.sim.active.work import Work
 from simkv.sim.clock import Timer
 from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
+from simkv.sim.ledger import Done
 
 PIPELINE_RANK = 5
 """After transfers and arrivals of an instant, before the engines."""

@@ -229,8 +229,8 @@ class ActiveStore:
         settled = seq.homes.settle(np.arange(seq.written), lowest=tier == "ssd")
         assert settled is not None, "more was promised below VRAM than there is"
         seq.resident = resident if tier == "vram" else 0
-        live.hit_vram = live.hit_dram = live.hit_ssd = 0
-        setattr(live, f"hit_{tier}", min(live.tokens, live.request.prompt_tokens))
+        hits = {"vram": 0, "dram": 0, "ssd": 0} | {tier: min(live.tokens, live.request.prompt_tokens)}
+        live.hit_vram, live.hit_dram, live.hit_ssd = hits.values()
         live.ceiling = max(live.ceiling, live.tokens)
 
     def to_load(self, seq: Sequence) -> Pieces:

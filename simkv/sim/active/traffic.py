@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from simkv.sim.active.measured import Measured
 from simkv.sim.clock import Clock
 from simkv.sim.fabric import DEMAND, WRITE_BACK, Lane, Transfer
+from simkv.sim.ledger import Done
 from simkv.sim.tiers import ReplicaTiers
-
-Done = Callable[[], None]
 
 
 class Pieces:

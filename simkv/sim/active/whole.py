@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from simkv.sim.active.pipeline import StepRunner
-from simkv.sim.active.traffic import Done, Pieces
+from simkv.sim.active.traffic import Pieces
+from simkv.sim.ledger import Done
 
 
 class WholeStep(StepRunner):
@@ -99,7 +100,7 @@ class Beside(WholeStep):
         self._part()
 
 
-class OneByOne(WholeStep):
+class BlockByBlock(WholeStep):
     """Blocks come in whole and one at a time, each through all of its hops before the next (the article's program)."""
 
     def launch(self) -> None:

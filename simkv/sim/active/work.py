@@ -9,7 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from simkv.sim.active.sequence import Sequence
-from simkv.sim.active.traffic import Done, Load, Pieces
+from simkv.sim.active.traffic import Load, Pieces
+from simkv.sim.ledger import Done
 
 
 class Flight:
@@ -105,7 +106,7 @@ class Work:
 
     def group(self, layer: int) -> int:
         """Return the layer group that ``layer`` belongs to."""
-        return layer * len(self.demand) // self.layers
+        return group_of(layer, self.layers, len(self.demand))
 
     def moves(self, layer: int) -> bool:
         """Whether ``layer`` needs anything that isn't resident."""
@@ -114,5 +115,14 @@ class Work:
 
     def layers_of(self, group: int) -> int:
         """Return how many layers ``group`` has."""
-        groups = len(self.demand)
-        return -(-(group + 1) * self.layers // groups) - -(-group * self.layers // groups)
+        return layers_in(group, self.layers, len(self.demand))
+
+
+def group_of(layer: int, layers: int, groups: int) -> int:
+    """Return which of ``groups`` layer groups ``layer`` belongs to: they are as equal as can be."""
+    return layer * groups // layers
+
+
+def layers_in(group: int, layers: int, groups: int) -> int:
+    """Return how many layers ``group`` has."""
+    return -(-(group + 1) * layers // groups) - -(-group * layers // groups)
