@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from simkv import __version__
+from simkv import __version__, units
 from simkv.baselines import BASELINES
 from simkv.errors import InfeasibleError
 from simkv.firstorder import active_first_order, concurrency_formula, first_order
@@ -125,7 +125,7 @@ def context(resolved: Resolved, config: SystemConfig, data: RunData, seed: int) 
         ssd_tib=config.ssd.capacity_bytes * s.replicas.hosts / TIB,
         warm_up=s.run.warm_up if s.run.warm_up is not None else "auto",
         closed_form=closed_form,
-        warnings=(*resolved.notes, *active_warnings(data.active, config.active)),
+        warnings=(*resolved.notes, *_too_small(config, data), *active_warnings(data.active, config.active)),
         notes=active_notes(s),
         concurrency_formula=most,
         max_running=config.engine.max_num_seqs * config.replicas,
@@ -141,6 +141,21 @@ def _forms(config: SystemConfig, data: RunData) -> tuple[Mapping[str, object], f
 
 def _tiers(data: RunData) -> tuple[str, ...]:
     return tuple(tier for tier in ("vram", "dram", "ssd") if data.tier_capacity_blocks[tier])
+
+
+def _too_small(config: SystemConfig, data: RunData) -> tuple[tuple[str, str], ...]:
+    """Return a warning for a tier in which not even one block (or unit of blocks) has room."""
+    dram, ssd, blocks = config.dram, config.ssd, data.tier_capacity_blocks
+    unit = units.short(config.engine.block_bytes * config.offload.unit_blocks, "size")
+    if dram.capacity_bytes and dram.bandwidth_bytes_per_s and not blocks["dram"]:
+        name, capacity = "tiers.dram", dram.capacity_bytes
+    elif blocks["dram"] and ssd.capacity_bytes and not blocks["ssd"]:
+        name, capacity = "tiers.ssd", ssd.capacity_bytes
+    else:
+        return ()
+    what = "a block" if config.offload.unit_blocks == 1 else "a unit (offload.unit_tokens)"
+    text = f"{name} does nothing: {what} takes {unit}, and of {units.short(capacity, 'size')} nobody has as much"
+    return (("too_small", text),)
 
 
 def _targets(section: Any) -> dict[str, float]:

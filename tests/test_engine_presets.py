@@ -100,6 +100,66 @@ def test_what_becomes_of_stores_is_refused_where_nothing_is_stored(when_full: st
     assert preset("lmcache", "offload.write=never").scenario.offload.when_full == "refuse"
 
 
+@pytest.mark.parametrize(
+    ("sets", "told"),
+    [
+        (
+            ("offload.unit_tokens=24",),
+            "offload.unit_tokens = 24: no multiple of engine.block_tokens, 16; write 16 or 3",
+        ),
+        (("offload.unit_tokens=33",), "no multiple of engine.block_tokens, 16; write 32 or 48"),
+        (("offload.unit_tokens=15",), "no multiple of engine.block_tokens, 16; write 16, or leave it out"),
+        (("offload.unit_tokens=32", "offload.write=write_back"), "more than a block, and blocks move down one by one"),
+        (
+            ("offload.unit_tokens=32", "offload.write=never", "tiers.relation=exclusive"),
+            "more than a block, and blocks move down one by one",
+        ),
+        (
+            ("offload.prefetch={policy: queue, stop: best_effort, timeout_most: 1s}",),
+            "offload.prefetch.timeout_most = 1s: does nothing with policy queue and stop best_effort; write policy: queue "
+            "or arrival with stop: timeout, or leave timeout_most out",
+        ),
+        (
+            ("offload.prefetch={policy: queue, batch: 9}",),
+            "offload.prefetch.batch = 9: does nothing with policy queue; write policy: arrival, or leave batch out",
+        ),
+        (
+            ("offload.prefetch={policy: none, stop: timeout}",),
+            "offload.prefetch.stop = timeout: does nothing with policy none and stop timeout; write policy: queue or "
+            "arrival, or leave stop out",
+        ),
+    ],
+)
+def test_option_of_lower_tiers_that_does_not_fit_is_told_with_its_mend(sets: tuple[str, ...], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        preset("vllm", *sets)
+    (problem,) = caught.value.problems
+    assert told in str(problem).replace('"', "")
+
+
+def test_timeouts_do_nothing_where_nothing_is_read_ahead_and_all_of_it_is_told() -> None:
+    with pytest.raises(InputError) as caught:
+        preset("vllm", "offload.prefetch={policy: none, stop: timeout, timeout_base: 1s, timeout_per_ki_token: 1s}")
+    told = {problem.path.rpartition(".")[2] for problem in caught.value.problems}
+    assert told == {"stop", "timeout_base", "timeout_per_ki_token"}
+
+
+@pytest.mark.parametrize(
+    ("key", "sets", "noted"),
+    [
+        ("vllm", ("offload.when_full=part",), True),
+        ("vllm", ("offload.write=write_back",), False),  # retry and drop are of stores
+        ("lmcache", ("offload.write=never",), False),
+        ("lmcache", ("offload.write=write_back", "offload.unit_tokens=16", "offload.when_full=refuse"), True),
+    ],
+)
+def test_when_full_is_not_realisable_only_where_it_means_something(
+    key: str, sets: tuple[str, ...], noted: bool
+) -> None:
+    notes = [text for _, text in preset(key, *sets, "tiers.dram.capacity=9GiB").notes]
+    assert any(text.startswith("offload.when_full") for text in notes) == noted
+
+
 @pytest.mark.parametrize("key", REUSE)
 def test_preset_without_partial_residency_says_so(key: str) -> None:
     assert presets.load(key).has["offload.residency"] == (1.0,)

@@ -349,6 +349,23 @@ def test_ssd_without_dram_is_told_to_do_nothing() -> None:
         assert warning["message"].endswith(f"tiers.dram.{key} is 0")
 
 
+@pytest.mark.parametrize(
+    ("sets", "told"),
+    [
+        (("tiers.dram.capacity=10B",), "tiers.dram does nothing: a block takes "),
+        (
+            ("offload.unit_tokens=4096", "tiers.dram.capacity=1MiB"),
+            "tiers.dram does nothing: a unit (offload.unit_tokens) takes ",
+        ),
+        (("tiers.ssd.capacity=10B",), "tiers.ssd does nothing: a block takes "),
+    ],
+)
+def test_tier_without_room_for_a_block_is_told_to_do_nothing(sets: tuple[str, ...], told: str) -> None:
+    (warning,) = (w for w in run_scenario(toy(*sets)).summary["warnings"] if w["code"] == "too_small")
+    assert warning["message"].startswith(told)
+    assert "too_small" not in [w["code"] for w in run_scenario(toy()).summary["warnings"]]
+
+
 def test_invariants_list_every_audited_law() -> None:
     listed = (ROOT / "INVARIANTS.md").read_text("utf-8")
     audit = (ROOT / "simkv" / "sim" / "audit.py").read_text("utf-8")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from simkv.baselines import without_offload
 from simkv.errors import InputError
 from simkv.kvcache.index import PrefixIndex
-from simkv.baselines import without_offload
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.config import SystemConfig
 from simkv.sim.swap import Swapper
@@ -247,6 +247,14 @@ def test_swap_without_dram_is_refused_with_its_mend() -> None:
         's.yaml:10: engine.preemption = "swap": there is no DRAM to swap to; give tiers.dram.capacity, or write '
         "recompute"
     ]
+
+
+@pytest.mark.parametrize("key", ["link.h2d", "link.d2h", "link.duplex", "tiers.dram.bandwidth"])
+def test_swap_over_what_does_not_move_is_refused_with_its_mend(key: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"nothing gets to DRAM and back: {key} is 0; give it a rate, or write recomp"
+    ):
+        resolve_text(BASE, "s.yaml", [f"{key}=0 GB/s"])
 
 
 def test_swap_without_prefix_caching_is_refused_with_its_mend() -> None:

@@ -51,6 +51,7 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `prefetch_idle` | Under sparse access prefetch fetched nothing, and reads were missing: it foresaw what was in VRAM |
 | `idle_gpus` | An instance is rented whole, and some of its GPUs do nothing |
 | `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
+| `too_small` | A tier below VRAM has no room for a block, or for a unit of `offload.unit_tokens`: it does nothing |
 | `budget_disagrees` | The engine's own KV pool is used, although the model doesn't fit by the estimate |
 | `hybrid_prefix` | The model has windows or states: whether a prefix hit still finds its own is not modelled |
 | `windows_not_freed` | No layer of the model sees all tokens: what has left a window is not freed |

@@ -41,9 +41,19 @@ def _swap(s: Scenario) -> Iterator[Fault]:
         yield Fault(path, "does nothing in static batches: nobody is preempted", "leave it out")
     elif not s.tiers.dram.exists:
         yield Fault(path, "there is no DRAM to swap to", "give tiers.dram.capacity, or write recompute")
+    elif still := [key for key, rate in _rates(s).items() if not rate]:
+        what = f"nothing gets to DRAM and back: {still[0]} is 0"
+        yield Fault(path, what, "give it a rate, or write recompute")
     elif not s.engine.prefix_caching and not s.active:
         what = "blocks are kept by what they hold, which engine.prefix_caching false doesn't look at"
         yield Fault(path, what, "write prefix_caching: true, or recompute")
+
+
+def _rates(s: Scenario) -> dict[str, float]:
+    """Return the rates that everything between VRAM and DRAM needs."""
+    link = s.link
+    return {"link.h2d": link.h2d, "link.d2h": link.d2h, "link.duplex": link.duplex,
+            "tiers.dram.bandwidth": s.tiers.dram.bandwidth}  # fmt: skip
 
 
 def _dram_shares(s: Scenario) -> Iterator[Fault]:
