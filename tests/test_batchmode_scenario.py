@@ -98,7 +98,8 @@ def test_constants_are_a_choice_with_a_source() -> None:
 @pytest.mark.parametrize(
     "assignments",
     [(), ("engine.constants=flexgen-t4",), ("engine.overlap=false",), ("engine.cpu_attention=true",),
-     ("engine.preset=zero-inference",), ("engine.preset=zero-inference", 'engine.version="0.6.6"')],
+     ("engine.preset=zero-inference", "engine.placement.kv=[100, 0]"), ("engine.preset=zero-inference",),
+     ("engine.preset=zero-inference", 'engine.version="0.6.6"')],
 )  # fmt: skip
 def test_resolved_scenario_loads_to_the_same(assignments: tuple[str, ...]) -> None:
     found = small(*assignments)
@@ -158,6 +159,28 @@ def test_rates_of_zero_are_no_fault_where_nothing_would_move() -> None:
     assert (
         answer("engine.placement.kv=[100, 0]", "link.d2h=0GB/s", "tiers.ssd.write=0GB/s")["requests"]["finished"] == 8
     )
+
+
+def test_cpu_attention_and_its_rate_do_nothing_with_all_kv_on_the_gpu() -> None:
+    with pytest.raises(InputError) as caught:
+        small("engine.placement.kv=[100, 0]", "engine.cpu_attention=true", "engine.cpu_attention_rate=0GB/s")
+    assert [problem.path for problem in caught.value.problems] == ["engine.cpu_attention", "engine.cpu_attention_rate"]
+    assert {problem.what for problem in caught.value.problems} == {"does nothing with all KV on the GPU"}
+
+
+def test_replicas_of_a_host_each_keep_their_weights_in_its_dram() -> None:
+    one, two = small(), small("replicas.count=2")
+    weights = 32 * (4 * 4096**2 + 2 * 4096 * 16384) * 2
+    assert system_config(one).dram.capacity_bytes == pytest.approx(64e9 - weights, rel=1e-3)
+    assert system_config(two).dram.capacity_bytes == pytest.approx(64e9 - 2 * weights, rel=1e-3)
+
+
+def test_blocks_of_the_gpu_are_what_the_weights_there_leave() -> None:
+    token = 2 * 32 * 4096 * 2
+    empty, half = (small(f"engine.placement.weights=[{gpu}, 50]", "engine.placement.kv=[0, 100]") for gpu in (0, 50))
+    assert empty.scenario.engine.num_gpu_blocks == int(1.2 * empty.gpu.vram_bytes) // token  # type: ignore[union-attr]
+    left = empty.scenario.engine.num_gpu_blocks - half.scenario.engine.num_gpu_blocks  # type: ignore[operator]
+    assert left * token == pytest.approx(16 * (4 * 4096**2 + 2 * 4096 * 16384) * 2, rel=1e-3)
 
 
 def test_dram_may_be_so_much_a_gpu_and_no_multiple_of_the_pool() -> None:

@@ -116,8 +116,8 @@ def test_what_becomes_of_stores_is_refused_where_nothing_is_stored(when_full: st
         ),
         (
             ("offload.prefetch={policy: queue, stop: best_effort, timeout_most: 1s}",),
-            "offload.prefetch.timeout_most = 1s: does nothing with policy queue and stop best_effort; write policy: queue "
-            "or arrival with stop: timeout, or leave timeout_most out",
+            "offload.prefetch.timeout_most = 1s: does nothing with policy queue and stop best_effort; write policy: "
+            "queue or arrival with stop: timeout, or leave timeout_most out",
         ),
         (
             ("offload.prefetch={policy: queue, batch: 9}",),

@@ -59,10 +59,12 @@ def batch_faults(s: Scenario, given: Given) -> Iterator[Fault]:
     for path in IDLE:
         if given(path):
             yield Fault(path, f"does nothing with preset {engine.preset}, which serves static batches", "leave it out")
-    if engine.cpu_attention and engine.placement.kv[0] == 100 and given(("engine", "cpu_attention")):
-        yield Fault(
-            ("engine", "cpu_attention"), "does nothing with all KV on the GPU", "place KV below it, or leave it out"
-        )
+    if engine.cpu_attention and engine.placement.kv[0] == 100:
+        for key in ("cpu_attention", "cpu_attention_rate"):
+            if given(("engine", key)):
+                yield Fault(
+                    ("engine", key), "does nothing with all KV on the GPU", "place KV below it, or leave it out"
+                )
     if not engine.cpu_attention and given(("engine", "cpu_attention_rate")):
         yield Fault(("engine", "cpu_attention_rate"), "does nothing without cpu_attention", "write cpu_attention: true")
     yield from _stranded(s)
