@@ -21,6 +21,7 @@ from simkv.results.metrics import METRICS
 from simkv.results.reference import reference
 from simkv.results.summary import PARTS, summarize
 from simkv.results.write import summary_text
+from simkv.sim.active.measured import Measured
 from simkv.sim.rundata import REQUEST_COLUMNS, TIMESERIES_COLUMNS, RunData
 from tests.results_factory import make_context, make_run
 
@@ -188,6 +189,30 @@ def test_bottleneck_names_the_saturated_link() -> None:
     data.timeseries["h2d_busy_s"] = 0.97 * data.timeseries["t_s"]
     summary: Any = summarize(data, make_context())
     assert summary["bottleneck"] == "h2d" and "97 %" in summary["bottleneck_because"]
+
+
+def test_bottleneck_is_the_link_that_saturates_in_the_second_half_of_the_arrivals() -> None:
+    data = make_run(500)
+    times = data.timeseries["t_s"]
+    data.timeseries["h2d_busy_s"] = 0.6 * times + 0.4 * np.maximum(times - times[-1] / 2, 0.0)
+    data.busy_s["h2d"] = float(data.timeseries["h2d_busy_s"][-1])
+    summary: Any = summarize(data, make_context())
+    assert summary["bottleneck"] == "h2d" and "in the second half of the arrivals" in summary["bottleneck_because"]
+    assert "saturated" in [one["code"] for one in summary["warnings"]]
+
+
+def test_bottleneck_of_a_batch_speaks_of_the_run_and_of_what_takes_most_of_its_time() -> None:
+    summary: Any = summarize(make_run(500, batch=True), make_context())
+    because = summary["bottleneck_because"]
+    assert "of the run" in because and "while requests arrive" not in because and "waiting is" in because
+
+
+def test_bottleneck_under_active_offload_says_how_long_steps_wait_for_kv() -> None:
+    measured = Measured(steps=10, step_s=10.0, compute_s=7.0, exposed_s=3.0)
+    waits: Any = summarize(replace(make_run(500), active=measured), make_context())
+    assert "a decode step waits for KV 30 % of its time" in waits["bottleneck_because"]
+    hidden: Any = summarize(replace(make_run(500), active=replace(measured, exposed_s=0.3)), make_context())
+    assert "waits for KV" not in hidden["bottleneck_because"]
 
 
 def test_bottleneck_of_writes_that_nobody_waits_for_is_none_of_theirs() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ _BUSY = 0.85
 _HALF = 0.5
 _FULL = 0.9
 _WAITS = 0.1
+_STALLS = 0.05
 _BATCH_SPAN = 0.1
 
 
@@ -84,23 +85,34 @@ def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | No
     waits = (breakdown["queue"] + breakdown["preempted"] + breakdown["recompute"]) / total
     loads = (breakdown["load_dram"] + breakdown["load_ssd"]) / total
     unfelt = () if waits + loads >= _WAITS or data.refused_stores else WRITES
-    shares = {name: utilization_while_arriving(data, name) for name in RESOURCES if name not in unfelt}
-    busy = {name: value for name, value in shares.items() if value is not None}
-    moved = {name: value for name, value in busy.items() if name != "gpu"}
+    felt = [name for name in RESOURCES if name not in unfelt]
+    busy = _busy(data, felt)
     return (
-        _busiest_link(moved, data)
+        _busiest_link(busy, data, _while(data), _BUSY)
+        or _busiest_link(_busy(data, felt, 0.5), data, "in the second half of the arrivals", SATURATED)
         or _room(data, waits)
         or _seats(data, ctx, waits)
         or _loads(breakdown, loads, busy)
-        or _plain_busiest(busy, breakdown)
+        or _plain_busiest(busy, breakdown, data)
     )
 
 
-def _busiest_link(moved: Mapping[str, float], data: RunData) -> Bottleneck | None:
+def _busy(data: RunData, names: Sequence[str], since: float = 0.0) -> dict[str, float]:
+    shares = {name: utilization_while_arriving(data, name, since) for name in names}
+    return {name: value for name, value in shares.items() if value is not None}
+
+
+def _while(data: RunData) -> str:
+    """Return of which time the busy shares are."""
+    return "of the run" if is_batch(data) else "of the time while requests arrive"
+
+
+def _busiest_link(busy: Mapping[str, float], data: RunData, when: str, least: float) -> Bottleneck | None:
+    moved = {name: value for name, value in busy.items() if name != "gpu"}
     name = max(moved, key=lambda key: moved[key], default=None)
-    if name is None or moved[name] < _BUSY:
+    if name is None or moved[name] < least:
         return None
-    because = f"{NAMES[name]} busy {share(moved[name])} of the time while requests arrive"
+    because = f"{NAMES[name]} busy {share(moved[name])} {when}"
     uplink = UPLINKS.get(name, "")
     carried = utilization_while_arriving(data, uplink) or 0.0
     if carried >= _BUSY:
@@ -138,15 +150,28 @@ def _loads(breakdown: Mapping[str, float], loads: float, busy: Mapping[str, floa
     return Bottleneck(name, f"{share(loads)} of a request's time is waiting for loads ({NAMES[name]})")
 
 
-def _plain_busiest(busy: Mapping[str, float], breakdown: Mapping[str, float]) -> Bottleneck | None:
+def _plain_busiest(busy: Mapping[str, float], breakdown: Mapping[str, float], data: RunData) -> Bottleneck | None:
     name = max(busy, key=lambda key: busy[key], default=None)
     if name is None:
         return None
-    text = f"{NAMES[name]} busy {share(busy[name])} of the time while requests arrive"
+    when = _while(data)
+    text = f"{NAMES[name]} busy {share(busy[name])} {when}"
     if name == "gpu":
-        total = sum(breakdown.values()) or 1.0
-        computes = {"decoding": breakdown["decode"], "prefill": breakdown["prefill"] + breakdown["recompute"]}
-        what = max(computes, key=lambda key: computes[key])
-        text = f"the GPU runs steps {share(busy[name])} of the time while requests arrive; {what} is "
-        text += f"{share(computes[what] / total)} of a request's time"
+        spent = {
+            "decoding": breakdown["decode"],
+            "prefill": breakdown["prefill"] + breakdown["recompute"],
+            "waiting": breakdown["queue"] + breakdown["preempted"],
+            "loading": breakdown["load_dram"] + breakdown["load_ssd"],
+        }
+        what = max(spent, key=lambda key: spent[key])
+        text = f"the GPU runs steps {share(busy[name])} {when}; {what} is "
+        text += f"{share(spent[what] / (sum(breakdown.values()) or 1.0))} of a request's time{_stalls(data)}"
     return Bottleneck(name, text) if busy[name] >= _HALF else Bottleneck(None, f"nothing is near its limit: {text}")
+
+
+def _stalls(data: RunData) -> str:
+    """Say what decode steps of active offload wait for KV; nothing where that is little."""
+    active = data.active
+    if active is None or active.exposed_s < _STALLS * active.step_s or not active.steps:
+        return ""
+    return f", and a decode step waits for KV {share(active.exposed_s / active.step_s)} of its time"
