@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simkv.baselines import without_offload
 from simkv.errors import LawError
 from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.pool import KVPool
 from simkv.results.check import check_run
 from simkv.results.summary import hit_rate
-from simkv.baselines import without_offload
 from simkv.sim.config import SystemConfig
 from simkv.sim.fabric import Lane, Transfer
 from simkv.sim.mover import Mover
@@ -480,6 +480,32 @@ def test_queue_prefetch_brings_up_from_ssd_while_its_request_waits() -> None:
     assert column(plain, "hit_ssd_tokens", [3]) == column(ahead, "hit_ssd_tokens", [3]) == [REUSED * BLOCK]
     assert column(plain, "first_token_s", [3]) == pytest.approx([120.0 + 0.8 + 0.4 + 1.0])
     assert column(ahead, "first_token_s", [3]) == [121.0]
+
+
+@pytest.mark.parametrize(
+    ("offload", "ssd_read", "first_token_s", "hit_blocks"),
+    [
+        ({}, 5000.0, 121.0, REUSED),
+        ({"prefetch_stop": "best_effort"}, 5000.0, 121.0, REUSED),
+        ({"prefetch_stop": "timeout", "timeout_base_s": 1000.0}, 5000.0, 121.0, REUSED),
+        # the read takes 40 s from 101.5 on, and the turn comes at 120
+        ({}, 100.0, 141.5 + 0.4 + 1.0, REUSED),
+        ({"prefetch_stop": "best_effort"}, 100.0, 121.0, 0),
+        ({"prefetch_stop": "timeout", "timeout_base_s": 25.0}, 100.0, 126.5 + 1.0, 0),
+        ({"prefetch_stop": "timeout", "timeout_base_s": 25.0, "timeout_most_s": 10.0}, 100.0, 121.0, 0),
+        ({"prefetch_stop": "timeout", "timeout_base_s": 1000.0}, 100.0, 141.5 + 0.4 + 1.0, REUSED),
+    ],
+)
+def test_queue_prefetch_stops_as_told_and_waits_no_longer_than_its_read(
+    offload: dict[str, Any], ssd_read: float, first_token_s: float, hit_blocks: int
+) -> None:
+    changes = {"num_gpu_blocks": 30, "dram_blocks": 6, "ssd_blocks": 100, "ssd_read": ssd_read}
+    config, requests = waiting_for_its_turn(**changes, timeout_per_ki_token_s=0.0, **offload)
+    requests[2] = request(2, 50.0, 24, 1)  # pushes the prompt out of DRAM
+    requests[1] = request(1, 40.0, 4, 80)  # has the other replica's seat until 120 s
+    data = run(with_prefetch(config), requests)
+    assert column(data, "first_token_s", [3]) == pytest.approx([first_token_s])
+    assert column(data, "hit_ssd_tokens", [3]) == [hit_blocks * BLOCK]
 
 
 def test_queue_prefetch_under_way_is_waited_for_and_not_repeated() -> None:
