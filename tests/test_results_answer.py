@@ -168,7 +168,7 @@ def test_verdict_of_equal_runs_says_no_difference() -> None:
 
 def test_verdict_of_a_handful_of_requests_does_not_claim() -> None:
     found = verdict(make_run(8), make_run(8, dram_hit=0.0))
-    assert found["offload_helps"] is None and "too short" in found["because"]
+    assert found["offload_helps"] is None and found["because"].startswith("Too few requests for an interval")
 
 
 def test_verdict_of_ttft_against_e2e_names_the_trade() -> None:
@@ -177,9 +177,16 @@ def test_verdict_of_ttft_against_e2e_names_the_trade() -> None:
     assert found["offload_helps"] is None and "trades" in found["because"]
 
 
+def test_verdict_of_a_run_worse_than_a_growing_queue_does_not_blame_the_baseline_alone() -> None:
+    plain, slower = make_run(2000, rate=5.0), make_run(2000, rate=5.0, load_s_per_token=0.02)
+    assert "not_stationary" in warnings(plain) and "not_stationary" not in warnings(slower)
+    assert "grows without bound" not in verdict(slower, plain)["because"]
+
+
 def test_verdict_without_baseline_or_lower_tier_says_why_not() -> None:
     alone: Any = summarize(make_run(100), make_context())["verdict"]
     assert alone["offload_helps"] is None and "run.baselines" in alone["because"]
+    assert alone["because"].startswith("Mean TTFT ") and "output tokens/s. " in alone["because"]
     none: Any = summarize(make_run(100), make_context(tiers=("vram",)))["verdict"]
     assert none["offload_helps"] is None and "no tier" in none["because"]
 

@@ -48,6 +48,13 @@ def test_render_shows_the_figures_of_the_summary() -> None:
         assert part in text
 
 
+def test_render_names_bounds_and_whose_formula_a_closed_form_is() -> None:
+    forms = {"published_ttft_s": 0.2, "speedup_most": 1.8, "speedup_most_article": 2.5}
+    text = " ".join(render(make_result(50, closed_form=forms), None, ascii_only=False).split())
+    for part in ("FlexGen's formula: ttft 200 ms", "speedup at most 1.80", "the article's bound 1 + T_t / T_c = 2.50"):
+        assert part in text
+
+
 def test_render_puts_warnings_in_plain_sight() -> None:
     data = make_run(500, rate=5.0, rejected=2)
     result = RunResult(summarize(data, make_context()), data, "", "chatbot", "h")

@@ -16,6 +16,7 @@ Summary = Mapping[str, Any]
 
 MAX_WIDTH = 100
 _LABEL = 13
+_CLOSED_LABELS = {"speedup_most": "speedup at most", "speedup_most_article": "the article's bound 1 + T_t / T_c ="}
 _BAR = 30
 _WARNINGS = 5
 _CLASSES = 4
@@ -157,13 +158,11 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
     parts = [f"{name} {digits(value)}" for name, value in named if value is not None]
     average, faster = summary["t_avg_s"], summary["speedup"]["measured"]
     if average is not None:
-        formula = _closed(average["formula"], seconds)
-        parts.append(
-            f"T_avg {seconds(average['service'])} (closed form {formula}), queued {seconds(average['queued'])}"
-        )
+        text = f"T_avg {seconds(average['service'])}{_closed(average['formula'], seconds)}"
+        parts.append(f"{text}, queued {seconds(average['queued'])}")
     if faster is not None:
         formula = _closed(summary["speedup"]["formula"], digits)
-        parts.append(f"{digits(faster)} times as fast as without prefetch (closed form {formula})")
+        parts.append(f"{digits(faster)} times as fast as without prefetch{formula}")
     yield from _labelled("", " · ".join(parts), width)
     ahead = summary["prefetch"]
     if ahead is not None and ahead["coverage"] is not None:
@@ -174,8 +173,8 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
 
 
 def _closed(formula: float | None, show: Callable[[float], str]) -> str:
-    """Return what a closed form gives, or that there is none."""
-    return show(formula) if formula is not None else "none"
+    """Return what a closed form gives, in brackets; nothing where there is none."""
+    return f" (closed form {show(formula)})" if formula is not None else ""
 
 
 def _hit_bar(rates: Mapping[str, float]) -> str:
@@ -301,7 +300,9 @@ def _beside(key: str, value: object, summary: Summary) -> str:
         value = value.get("value")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or key == "concurrency":
         return ""
-    label = _UNIT_SUFFIX.sub("", key).replace("_", " ")
+    label = _CLOSED_LABELS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ").replace(
+        "published", "FlexGen's formula:"
+    )
     simulated = summary.get(key)
     if isinstance(simulated, Mapping):
         simulated = simulated.get("mean")

@@ -19,11 +19,13 @@ def verdict(
 ) -> dict[str, object]:
     """Return ``{offload_helps, because}``; ``against``: differences to the run without offload."""
     if not ctx.offloads:
-        return _answer(None, "There is no tier below VRAM here: nothing is offloaded.")
+        return _answer(None, f"{_figures(figures)}There is no tier below VRAM here: nothing is offloaded.")
     if against is None and _interrupted(figures):
-        return _answer(None, "The run was stopped: no finished run without offload to compare with.")
+        text = "The run was stopped: no finished run without offload to compare with."
+        return _answer(None, _figures(figures) + text)
     if against is None:
-        return _answer(None, "There is no run without offload to compare with (run.baselines).")
+        text = "There is no run without offload to compare with (run.baselines)."
+        return _answer(None, _figures(figures) + text)
     judged = {label: against[name] for name, label in _JUDGED if name in against}
     if not judged:
         return _answer(None, "No request finished both with and without offload.")
@@ -40,6 +42,16 @@ def _interrupted(figures: Mapping[str, object]) -> bool:
 
 def _answer(helps: bool | None, because: str) -> dict[str, object]:
     return {"offload_helps": helps, "because": because}
+
+
+def _figures(figures: Mapping[str, object]) -> str:
+    """Say what came out, where there is nothing to hold it against."""
+    latencies = [(label, figures.get(name)) for name, label in _JUDGED]
+    parts = [f"mean {label} {seconds(one['mean'])}" for label, one in latencies if isinstance(one, dict)]
+    rate = figures.get("output_tokens_per_s")
+    parts += [f"{count(rate)} output tokens/s"] if isinstance(rate, float) else []
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}. " if text else ""
 
 
 def _decide(judged: Mapping[str, Difference]) -> bool | None:
@@ -66,6 +78,8 @@ def _opening(helps: bool | None, judged: Mapping[str, Difference]) -> str:
     if helps:
         return "Offloading helps"
     if helps is None:
+        if all(one.half_s is None for one in judged.values()):
+            return "Too few requests for an interval, so that there is no judgement"
         mixed = {_sign(one) for one in judged.values()} >= {-1, 1}
         return "Offloading trades one for the other" if mixed else "The run is too short or too noisy to tell"
     worse = any(_sign(one) > 0 for one in judged.values())
@@ -93,13 +107,15 @@ def _queue(figures: Mapping[str, object]) -> str:
     warnings, baselines = figures.get("warnings"), figures.get("baselines")
     if not isinstance(warnings, list) or not isinstance(baselines, dict):
         return ""
+    mine, theirs = figures.get("e2e_s"), baselines["no_offload"].get("e2e_s")
     grows = any(one["code"] == "not_stationary" for one in warnings)
     plain_grows = "not_stationary" in baselines["no_offload"]["warnings"]
     if grows:
         return (
             " The queue grows without bound either way." if plain_grows else " With it the queue grows without bound."
         )
-    return " Without it the queue grows without bound." if plain_grows else ""
+    hides = isinstance(mine, dict) and isinstance(theirs, dict) and mine["mean"] > theirs["mean"]
+    return " Without it the queue grows without bound." if plain_grows and not hides else ""
 
 
 def _throughput(figures: Mapping[str, object]) -> str:
