@@ -75,6 +75,7 @@ def _run(content: str, *assignments: str) -> Any:
         ("offload.write=rewrite", ("offload.write", "dense access")),
         ("offload.eviction={policy: score, lambda: 2}", ("offload.eviction.lambda = 2", "1")),
         ("engine.prefill=nowhere", ("engine.prefill", "here, vram, dram, ssd")),
+        ("engine.prefill=ssd", ("engine.prefill", "no SSD", "tiers.ssd.capacity", "or write dram")),
         ("engine.preemption=banana", ("engine.preemption", "recompute, swap")),
         ("tiers.dram.capacity=0GiB", ("tiers.dram.capacity", "nothing below VRAM")),
         ("engine.load=overlap", ("engine.load", "does nothing under active offload")),

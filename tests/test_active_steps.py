@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simkv.formulas.step import ConstantStep
 from simkv.kvcache.access import Window
-from simkv.results.active import figures
+from simkv.results.active import figures, why
 from simkv.sim.active.measured import Measured
 from tests import active_factory as make
 from tests.sim_factory import BLOCK_BYTES, RATE, ComputeStep
@@ -192,3 +192,16 @@ def test_prompts_stream_what_is_cold_of_them_chunk_by_chunk() -> None:
     knobs["residency"] = 0.3
     data = make.run(make.active_config(**knobs, write="write_back"), [make.request(0, 0.0, 40, 1)])
     assert data.end_s == pytest.approx(2.0 + transfer_s(2))
+
+
+def test_why_names_the_rest_the_overlap_and_nothing_where_a_step_is_faster() -> None:
+    closed: dict[str, object] = {"t_step_s": 1.0, "t_transfer_s": 0.5}
+    [rest] = why(Measured(steps=1, step_s=1.1, descriptors_s=0.02), closed)
+    assert "+10 %" in rest and "20.0 ms of descriptors" in rest and "80.0 ms of steps that differ" in rest
+    [whole] = why(Measured(steps=1, step_s=1.1, descriptors_s=0.1), closed)
+    assert "100 ms of descriptors" in whole and "differ" not in whole and "overlap" not in whole
+    [both] = why(Measured(steps=1, step_s=1.1, descriptors_s=0.09, write_wait_s=0.09), closed)
+    assert both.endswith("of waiting for write-backs; these overlap.")
+    [faster] = why(Measured(steps=1, step_s=0.9, descriptors_s=0.1), closed)
+    assert faster == "A decode step takes 900 ms where the closed form gives 1.00 s (-10 %)."
+    assert why(Measured(steps=1, step_s=1.005, descriptors_s=0.005), closed) == ()

@@ -98,12 +98,20 @@ def why(measured: Measured | None, closed: Mapping[str, object]) -> tuple[str, .
     gap_s = mean_s - formula
     if abs(gap_s) <= _SAME * formula:
         return ()
-    causes = [f"{seconds(value)} {text}" for value, text in _causes(measured, closed) if value > 0.05 * abs(gap_s)]
-    because = f": {', '.join(causes)}" if causes else ""
-    return (
-        f"A decode step takes {seconds(mean_s)} where the closed form gives {seconds(formula)} "
-        f"({'+' if gap_s > 0 else '-'}{share(abs(gap_s) / formula)}){because}.",
-    )
+    text = f"A decode step takes {seconds(mean_s)} where the closed form gives {seconds(formula)}"
+    if gap_s < 0:
+        return (f"{text} (-{share(-gap_s / formula)}).",)
+    return (f"{text} (+{share(gap_s / formula)}): {_because(_causes(measured, closed), gap_s)}.",)
+
+
+def _because(causes: list[tuple[float, str]], gap_s: float) -> str:
+    """Name what makes up ``gap_s``, what of it nothing here accounts for, and whether the causes overlap."""
+    told = [(value, text) for value, text in causes if value > 0.05 * gap_s]
+    rest_s = gap_s - sum(value for value, _ in told)
+    if rest_s > 0.2 * gap_s:
+        told.append((rest_s, "of steps that differ (the closed form takes their mean)"))
+    text = ", ".join(f"{seconds(value)} {text}" for value, text in told)
+    return f"{text}; these overlap" if rest_s < -0.2 * gap_s else text
 
 
 def _causes(measured: Measured, closed: Mapping[str, object]) -> list[tuple[float, str]]:

@@ -65,6 +65,9 @@ def _tiers(s: Scenario, given: Given) -> Iterator[Fault]:
     if not s.tiers.dram.exists and offload.residency < 1:
         mend = "give tiers.dram.capacity, like 200GiB (SSD is reached through it)"
         yield Fault(("tiers", "dram", "capacity"), "there is nothing below VRAM for the rest of the KV", mend)
+    if s.engine.prefill == "ssd" and not s.tiers.ssd.capacity:
+        mend = "give tiers.ssd.capacity, like 2TB, or write dram"
+        yield Fault(("engine", "prefill"), "there is no SSD for the prompts' KV to lie in", mend)
     if offload.write in ("never", "write_through_selective"):
         mend = "write write_through (every full block) or write_back (what leaves VRAM)"
         yield Fault(("offload", "write"), f"{offload.write} leaves KV nowhere once it is out of VRAM", mend)
