@@ -533,6 +533,16 @@ def test_sglang_timeout_keeps_what_is_there_in_batches_of_128_pages() -> None:
     assert hit == 3 * 128  # the fourth is on its way
 
 
+def test_sglang_reads_nothing_more_while_too_much_is_on_its_way_and_again_when_it_is_here() -> None:
+    config = from_storage_config("offload.prefetch.in_flight=0.1")  # 300 tokens
+    written = [same(0, 0.0, 1201, 1, 1), same(2, 20.0, 1201, 1, 2), same(4, 40.0, 1201, 1, 3)]
+    between = [request(1, 10.0, 4, 1), request(3, 30.0, 4, 1), request(6, 100.1, 4, 1), request(8, 150.0, 4, 1)]
+    again = [same(5, 100.0, 1201, 1, 1), same(7, 100.5, 1201, 1, 2), same(9, 200.0, 1201, 1, 3)]
+    data = run(config, sorted([*written, *between, *again], key=lambda one: one.arrival_s))
+    assert column(data, "replica", [0, 2, 4, 5, 7, 9]) == [0, 0, 0, 1, 1, 1]
+    assert column(data, "hit_ssd_tokens", [5, 7, 9]) == [1200, 0, 1200]
+
+
 def test_sglang_best_effort_goes_on_at_the_first_look() -> None:
     hit, waited_s = waits(from_storage("offload.prefetch.stop=best_effort"))
     assert (hit, waited_s) == (0, 0.0)

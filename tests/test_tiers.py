@@ -493,6 +493,8 @@ def test_queue_prefetch_brings_up_from_ssd_while_its_request_waits() -> None:
         ({"prefetch_stop": "best_effort"}, 100.0, 121.0, 0),
         ({"prefetch_stop": "timeout", "timeout_base_s": 25.0}, 100.0, 126.5 + 1.0, 0),
         ({"prefetch_stop": "timeout", "timeout_base_s": 25.0, "timeout_most_s": 10.0}, 100.0, 121.0, 0),
+        # 1600 s for 1024 tokens are 25 s for 16
+        ({"prefetch_stop": "timeout", "timeout_base_s": 0.0, "timeout_per_ki_token_s": 1600.0}, 100.0, 127.5, 0),
         ({"prefetch_stop": "timeout", "timeout_base_s": 1000.0}, 100.0, 141.5 + 0.4 + 1.0, REUSED),
     ],
 )
@@ -500,7 +502,7 @@ def test_queue_prefetch_stops_as_told_and_waits_no_longer_than_its_read(
     offload: dict[str, Any], ssd_read: float, first_token_s: float, hit_blocks: int
 ) -> None:
     changes = {"num_gpu_blocks": 30, "dram_blocks": 6, "ssd_blocks": 100, "ssd_read": ssd_read}
-    config, requests = waiting_for_its_turn(**changes, timeout_per_ki_token_s=0.0, **offload)
+    config, requests = waiting_for_its_turn(**changes, **({"timeout_per_ki_token_s": 0.0} | offload))
     requests[2] = request(2, 50.0, 24, 1)  # pushes the prompt out of DRAM
     requests[1] = request(1, 40.0, 4, 80)  # has the other replica's seat until 120 s
     data = run(with_prefetch(config), requests)
