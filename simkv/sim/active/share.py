@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil
 
 from simkv.sim.active.sequence import Sequence
 
@@ -23,8 +22,8 @@ class ResidentShare:
     ) -> None:
         """``most_read``: the most blocks that one step reads of a sequence of that many blocks."""
         self.block_tokens = block_tokens
-        self._share = Fraction(repr(float(residency)))
-        self._depth = Fraction(min(staging_layers, layers), layers)
+        self._share, self._of = Fraction(repr(float(residency))).as_integer_ratio()
+        self._staged_layers, self._layers = min(staging_layers, layers), layers
         self._most_read = most_read
 
     def total(self, tokens: int) -> int:
@@ -33,11 +32,12 @@ class ResidentShare:
 
     def resident(self, blocks: int) -> int:
         """Return how many of a sequence's blocks stay in VRAM."""
-        return min(blocks, max(1, ceil(self._share * blocks)))
+        return min(blocks, max(1, -(-self._share * blocks // self._of)))
 
     def staging(self, blocks: int) -> int:
         """Return the blocks of staging buffer that a sequence of ``blocks`` blocks needs."""
-        return ceil(max(0, self._most_read(blocks) - self.resident(blocks)) * self._depth)
+        streamed = max(0, self._most_read(blocks) - self.resident(blocks))
+        return -(-streamed * self._staged_layers // self._layers)
 
     def taken(self, blocks: int) -> int:
         """Return the blocks of VRAM that a sequence of ``blocks`` blocks takes in all."""
