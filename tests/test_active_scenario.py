@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from simkv.cli import app
 from simkv.errors import InputError
+from simkv.scenario.active import active_notes
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.system import System
@@ -184,3 +185,14 @@ def test_dense_access_says_that_eviction_does_nothing(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["run", str(tmp_path / "s.yaml"), *out])
         assert result.exit_code == 0, result.stderr
         assert "eviction" in " ".join(result.stdout.split()), result.stdout
+
+
+def test_prefetch_of_layers_that_pick_apart_says_that_it_knows_their_picks() -> None:
+    groups = "offload.access={pattern: topk, layer_groups: 4}"
+    for assignments, said in (
+        (("offload.prefetch.policy=layer", groups), True),
+        (("offload.prefetch.policy=layer",), False),
+        (("offload.prefetch.policy=next_step", groups), False),
+    ):
+        notes = active_notes(resolve_text(BASE, "s.yaml", assignments).scenario)
+        assert any("Prefetch layer knows" in note for note in notes) is said

@@ -194,6 +194,22 @@ class TestCommand:
         assert shown[1].startswith("The ceiling: 9 of 17 references hit")
         assert shown[-1].split()[:2] == ["no", "limit"]
 
+    def test_table_says_where_what_gains_most_falls_behind(self, tmp_path: Path) -> None:
+        """A hot block among scans, which lfu keeps; then two that alternate beside it."""
+        path = tmp_path / "shifts.jsonl"
+        ids = [0] * 30 + [one for k in range(12) for one in (0, 100 + 3 * k, 101 + 3 * k, 102 + 3 * k)] + [7, 8] * 20
+        lines = [
+            {"timestamp": k, "input_length": 512, "output_length": 1, "hash_ids": [one]} for k, one in enumerate(ids)
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        shown = simkv(str(path), "--policy", "lru,lfu", "--capacity", "2,3").stdout.splitlines()
+        assert shown[0] == "LRU reaches 90% of the ceiling at 4 blocks."
+        assert (
+            shown[2] == "lfu gains most on LRU, at 3 blocks: 66.95% against 57.63%; at 2 it has 34.75% against 57.63%."
+        )
+        assert simkv(str(path), "--policy", "lru,lfu", "--capacity", "1").stdout.count("gains most") == 0
+        assert simkv(str(path), "--policy", "lru,lfu", "--capacity", "3").stdout.splitlines()[2].endswith("57.63%.")
+
     def test_csv_holds_the_rows(self, trace: Path, tmp_path: Path) -> None:
         path = tmp_path / "rows.csv"
         answer = json.loads(simkv(str(trace), "--csv", str(path), "--json").stdout)

@@ -23,7 +23,11 @@ def finding(answer: dict[str, Any]) -> str:
     if not answer["infinite_hits"]:
         return "No cache hits anything: no block comes twice"
     size = f" ({units.short(knee['capacity_bytes'], 'size')})" if knee["capacity_bytes"] else ""
-    return f"LRU reaches {knee['share_of_ceiling']:.0%} of the ceiling at {knee['capacity_blocks']:,} blocks{size}"
+    return f"LRU reaches {knee['share_of_ceiling']:.0%} of the ceiling at {_blocks(knee['capacity_blocks'])}{size}"
+
+
+def _blocks(number: int) -> str:
+    return f"{number:,} block{'s' if number != 1 else ''}"
 
 
 def _findings(answer: dict[str, Any]) -> Iterator[str]:
@@ -34,7 +38,18 @@ def _findings(answer: dict[str, Any]) -> Iterator[str]:
     if gains:
         policy, capacity, better, lru = max(gains, key=lambda gain: gain[2] - gain[3])
         if better > lru:
-            yield f"{policy} gains most on LRU, at {capacity:,} blocks: {better:.2%} against {lru:.2%}."
+            text = f"{policy} gains most on LRU, at {_blocks(capacity)}: {better:.2%} against {lru:.2%}"
+            yield f"{text}{_loses(answer, policy)}."
+
+
+def _loses(answer: dict[str, Any], policy: str) -> str:
+    """Say where ``policy`` falls furthest behind LRU; nothing where it never does."""
+    rates = {(row["policy"], row["capacity_blocks"]): row["hit_rate"] for row in answer["rows"]}
+    behind = {at: rates["lru", at] - rates[policy, at] for at in _capacities(answer)}
+    worst = max(behind, key=lambda at: behind[at])
+    if behind[worst] <= 0:
+        return ""
+    return f"; at {worst:,} it has {rates[policy, worst]:.2%} against {rates['lru', worst]:.2%}"
 
 
 def _facts(answer: dict[str, Any]) -> str:

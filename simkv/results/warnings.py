@@ -141,7 +141,8 @@ def _few_requests(window: Window) -> Iterator[tuple[str, str]]:
     requests = len(window.rows)
     if 0 < requests < _FEW:
         beyond = digits(0.05 * requests, 2)
-        text = f"Latencies are of {count(requests)} requests: p95 rests on {beyond} of them, p99 on fewer still."
+        plural = "s" if requests > 1 else ""
+        text = f"Latencies are of {requests} request{plural}: p95 rests on {beyond} of them, p99 on fewer still."
         yield "few_requests", text
 
 

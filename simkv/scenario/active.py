@@ -123,6 +123,8 @@ def active_notes(scenario: Scenario) -> tuple[str, ...]:
             f"Quality not modelled: reading only some blocks (access pattern {offload.access.pattern}) approximates "
             "attention that was trained dense. Moving KV changes no result."
         )
+        if offload.prefetch.policy == "layer" and offload.layer_groups > 1 and offload.access.pattern != "window":
+            found.append("Prefetch layer knows what layers pick apart from one another; an engine has to guess it.")
     if scenario.engine.prefix_caching and scenario.engine.prefill == "here" and not keeps_prefixes(scenario):
         found.append("Finished sequences leave nothing to be found: prefixes are computed anew each time.")
     return tuple(found)
