@@ -61,8 +61,8 @@ class WindowAccess(Section):
     """A sliding window and the first tokens (attention sinks)."""
 
     pattern: Literal["window"]
-    window: TokensAboveZero = 4096
-    sinks: Tokens = 64
+    window: TokensAboveZero = 1020
+    sinks: Tokens = 4
     layer_groups: LayerGroups = 1
 
 
@@ -72,11 +72,11 @@ class TopkAccess(Section):
     pattern: Literal["topk"]
     budget: TokensAboveZero = 2048
     recent: TokensAboveZero = 256
-    sinks: Tokens = 64
+    sinks: Tokens = 4
     skew: Annotated[Skew, Field(description="Zipf exponent of the far blocks' popularity; 0: all alike")] = 1.0
     stickiness: Annotated[
         float, Quantity("fraction"), Field(description="Share of a step's far blocks that the next step reads again")
-    ] = 0.8
+    ] = 0.5
     layer_groups: LayerGroups = 1
 
 

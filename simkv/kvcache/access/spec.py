@@ -23,11 +23,11 @@ class Window:
     """The newest tokens and the first few: StreamingLLM (arXiv 2309.17453).
 
     The blocks that hold these tokens are read. Four attention sinks suffice there (section 3.1), beside 1,020 tokens
-    in one of the cache sizes that it is measured with; four blocks of sinks and 4,096 tokens are an assumption.
+    in one of the cache sizes that it is measured with.
     """
 
-    window_tokens: int = 4096
-    sink_tokens: int = 64
+    window_tokens: int = 1020
+    sink_tokens: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,19 @@ class TopK:
       most, H2O (arXiv 2306.14048) keeps 10 % heavy hitters and 10 % newest. Rounded up to blocks,
       and to what ``recent_tokens`` and ``sink_tokens`` need.
     - ``recent_tokens``: an assumption: sixteen Quest pages. H2O gives half of its budget to them.
-    - ``sink_tokens``: an assumption: four blocks of 16, where StreamingLLM (arXiv 2309.17453, section
-      3.1) needs four tokens.
+    - ``sink_tokens``: 4 as in StreamingLLM (arXiv 2309.17453, section 3.1).
     - ``skew``: exponent of the Zipf-like weights. H2O finds that accumulated attention follows a
       power law but gives no exponent; 1 is an assumption.
     - ``stickiness``: share of a step's far picks that the next step keeps; the others are drawn
-      anew and may come back. 0.8 is an assumption. ShadowKV saves 60 % of its fetches by keeping the
-      last step's; 0.5 and what comes back by itself (docs/access.md) is near that.
+      anew and may come back. ShadowKV saves 60 % of its fetches by keeping the last step's; 0.5 and what
+      comes back by itself (docs/access.md) is near that.
     """
 
     budget_tokens: int = 2048
     recent_tokens: int = 256
-    sink_tokens: int = 64
+    sink_tokens: int = 4
     skew: float = 1.0
-    stickiness: float = 0.8
+    stickiness: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
