@@ -94,6 +94,9 @@ def test_catalog_lists_as_table_and_json(kind: str, name: str) -> None:
 def test_catalog_models_state_the_bytes_of_a_token() -> None:
     rows = {row["name"]: row for row in json.loads(simkv("catalog", "models", "--json").stdout)}
     assert rows["llama-2-7b"]["kv_bytes_per_token"] == 512 * 1024
+    assert rows["mistral-7b-v0.1"]["kv_bytes_per_token"] == 0
+    [line] = [line for line in simkv("catalog", "models").stdout.splitlines() if line.startswith("mistral-7b-v0.1 ")]
+    assert "windows only" in line and "0 B" not in line
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "h100-sxm5-80gb", "vllm"])

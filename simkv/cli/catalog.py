@@ -47,7 +47,12 @@ def storage(as_json: JsonOption = False) -> None:
 
 @app.command()
 def engines(as_json: JsonOption = False) -> None:
-    """List the engine presets: what each does with KV below VRAM, and (in JSON) what it lets one choose."""
+    """List the engine presets: what each does with KV below VRAM, and (in JSON) what it lets one choose.
+
+    Load: hold, the request waits while others run; block, the batch waits; overlap, layer by layer under the step.
+    Full tier: a store without room is offered again with the next chunk (refuse) or step (retry), cut to what
+    fits (part), or left (drop).
+    """
     from simkv.cli.engines import engine_rows, short_rows
 
     rows = engine_rows()

@@ -102,7 +102,7 @@ def cell(key: str, value: Any) -> str:
 _SHOWN: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(DECIMAL, terabytes),
     "_bytes": lambda v: units.short(v, "size"),
-    "kv_bytes_per_token": lambda v: units.short(v, "size"),
+    "kv_bytes_per_token": lambda v: units.short(v, "size") if v else "windows only",
     "bytes_per_s": lambda v: units.short(v, "rate"),
     "_per_s": lambda v: f"{v / 1e12:,.0f} TFLOP/s",
     "parameters": lambda v: f"{v / 1e9:,.1f} B",
