@@ -205,7 +205,8 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
         ("tiers.dram.capacity=200", '--set: tiers.dram.capacity = 200: has no unit; write "200GiB" or "200GB"'),
         (
             "tiers.dram.capcity=2GiB",
-            '--set: tiers.dram.capcity: unknown key; did you mean "capacity"? valid: capacity, ratio, per_gpu, bandwidth, shared',
+            '--set: tiers.dram.capcity: unknown key; did you mean "capacity"? valid: capacity, ratio, per_gpu, '
+            "bandwidth, shared",
         ),
         (
             "tiers.drm.capacity=2GiB",
