@@ -8,7 +8,9 @@ from simkv.formulas.latency import average_latency
 from simkv.formulas.overlap import feasible_beta, fill_bubble, speedup, speedup_bounds, step_ideal, step_serial
 from simkv.formulas.placement import Job, published, schedule_s
 from simkv.formulas.transfer import transfer_s
+from simkv.kvcache.access import make_pattern
 from simkv.results.window import finished, makespan_s
+from simkv.sim.active.assembly import make_share
 from simkv.sim.active.config import ActiveConfig, PrefetchConfig
 from simkv.sim.active.measured import Measured
 from simkv.sim.batchmode.config import BatchConfig
@@ -99,6 +101,19 @@ def _resident_sequences(config: SystemConfig, active: ActiveConfig, blocks: floa
     return float(fitting * config.replicas)
 
 
+def _staged_sequences(config: SystemConfig, active: ActiveConfig, data: RunData) -> float | None:
+    """How many mean requests fit at their end with whole blocks and staging buffers; None where all share a budget."""
+    served = finished(data)
+    if active.budget_blocks is not None or not len(served):
+        return None
+    engine = config.engine
+    pattern = make_pattern(active.access, engine.block_tokens, active.groups, active.seed)
+    share = make_share(config, pattern)
+    tokens = data.requests["prompt_tokens"][served].mean() + data.requests["output_tokens"][served].mean()
+    taken = share.taken(share.total(round(float(tokens))))
+    return float(min(engine.num_gpu_blocks // taken, engine.max_num_seqs) * config.replicas)
+
+
 def _load_s(config: SystemConfig, below_tokens: float, ssd_tokens: float) -> float:
     """Time to bring hits below VRAM up an idle link, and those on SSD to DRAM before that."""
     engine, link, ssd = config.engine, config.link, config.ssd
@@ -141,6 +156,9 @@ def active_first_order(config: SystemConfig, data: RunData) -> dict[str, float]:
         "bubble_s": fill_bubble(compute_s, bare_s, active.layers) if active.prefetch.policy == "layer" else 0.0,
         "beta_feasible": feasible_beta(compute_s, bare_s),
     }
+    staged = _staged_sequences(config, active, data)
+    if staged is not None:
+        found["concurrency_with_staging"] = staged
     found["t_avg_s"] = average_latency(p_hit, active.read_s, found["t_mem_s"])
     if measured.carried_s > 0 and active.prefetch.policy != "none":
         beta = max(0.0, min(feasible_beta(compute_s, needed_s), 1 - measured.exposed_s / measured.carried_s))

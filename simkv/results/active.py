@@ -23,11 +23,14 @@ def figures(measured: Measured | None, closed: Mapping[str, object]) -> Figures:
     if measured is None or not measured.steps:
         return {}
     steps, reads = measured.steps, measured.reads
+    waits = {"loads": measured.exposed_s, "writes": measured.write_wait_s, "cpu": measured.host_s}
     return {
         "p_hit": finite(measured.hits / reads) if reads else None,
+        "p_resident": finite(measured.resident / reads) if reads else None,
         "t_avg_s": _t_avg(measured, closed),
         "t_step_s": measured.step_s / steps,
         "t_compute_s": measured.compute_s / steps,
+        "t_wait_s": {name: seconds_ / steps for name, seconds_ in waits.items()},
         "t_transfer_s": measured.carried_s / steps,
         "beta": finite(1 - measured.exposed_s / measured.carried_s) if measured.carried_s > 0 else None,
         "prefetch": _prefetch(measured),
@@ -80,6 +83,11 @@ def warnings(measured: Measured | None, active: ActiveConfig | None) -> tuple[tu
     if measured.clamped:
         text = f"β was cut in {share(measured.clamped / measured.steps)} of the steps to min(1, T_c / T_t): "
         found.append(("beta_clamped", f"{text}computing is too short to hide more of the transfer."))
+    if measured.empty:
+        text = (
+            f"In {share(measured.empty / measured.steps)} of the decode steps attention reads nothing: the access log "
+        )
+        found.append(("empty_steps", f"{text}doesn't name them."))
     guesses = active.sparse and active.incoming != "candidate" and active.prefetch.policy in ("next_step", "oracle")
     if guesses and measured.missed and not measured.prefetched:
         text = (

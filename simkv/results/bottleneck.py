@@ -90,6 +90,7 @@ def find(data: RunData, ctx: SummaryContext, breakdown: Mapping[str, float] | No
     return (
         _busiest_link(busy, data, _while(data), _BUSY)
         or _busiest_link(_busy(data, felt, 0.5), data, "in the second half of the arrivals", SATURATED)
+        or _below(data, waits)
         or _room(data, waits)
         or _seats(data, ctx, waits)
         or _loads(breakdown, loads, busy)
@@ -118,6 +119,16 @@ def _busiest_link(busy: Mapping[str, float], data: RunData, when: str, least: fl
     if carried >= _BUSY:
         because += f"; {NAMES[uplink]} carry {share(carried)} of what they can"
     return Bottleneck(name, because)
+
+
+def _below(data: RunData, waits: float) -> Bottleneck | None:
+    """Active offload: sequences wait, and it is room below VRAM that they lack."""
+    active = data.active
+    if waits < _WAITS or active is None or active.short_below < _HALF * active.steps:
+        return None
+    tier = "ssd" if data.tier_capacity_blocks["ssd"] else "dram"
+    why = f"room below VRAM is promised to those that run: {share(waits)} of a request's time is waiting for it"
+    return Bottleneck(tier, why)
 
 
 def _room(data: RunData, waits: float) -> Bottleneck | None:

@@ -49,6 +49,7 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 | `not_realisable` | The scenario asks for what the engine can't do |
 | `beta_clamped` | A given β was more than computing could hide, min(1, T_c / T_t), in some steps |
 | `prefetch_idle` | Under sparse access prefetch fetched nothing, and reads were missing: it foresaw what was in VRAM |
+| `empty_steps` | Decode steps in which attention reads nothing: the access log doesn't name them |
 | `idle_gpus` | An instance is rented whole, and some of its GPUs do nothing |
 | `unreachable` | SSD without DRAM, which everything passes through on its way there and back: it does nothing |
 | `too_small` | A tier below VRAM has no room for a block, or for a unit of `offload.unit_tokens`: it does nothing |

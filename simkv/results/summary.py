@@ -26,8 +26,8 @@ _BASELINE_KEYS = (
     "requests", "prompt_tokens", "output_tokens", "makespan_s", "warm_up_s", "ttft_s", "itl_s", "tpot_s", "e2e_s",
     "queue_s", "time_breakdown_s", "requests_per_s", "output_tokens_per_s", "goodput_requests_per_s",
     "slo_attainment", "cost_per_million_output_tokens", "hit_rate", "preemptions", "recomputed_tokens",
-    "concurrency", "kv_usage", "bytes", "utilization", "bottleneck", "bottleneck_because", "p_hit", "t_avg_s",
-    "t_step_s", "t_compute_s", "t_transfer_s", "beta",
+    "concurrency", "kv_usage", "bytes", "utilization", "bottleneck", "bottleneck_because", "p_hit", "p_resident",
+    "t_avg_s", "t_wait_s", "t_step_s", "t_compute_s", "t_transfer_s", "beta",
 )  # fmt: skip
 
 

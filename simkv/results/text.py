@@ -150,12 +150,16 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
         return
     closed = summary["closed_form"]
     parts = [f"T_step {seconds(summary['t_step_s'])}", f"computing {seconds(summary['t_compute_s'])}"]
-    parts.append(f"needed transfers {seconds(summary['t_transfer_s'])}")
+    waits = (("loads", "loads"), ("writes", "write-backs"), ("cpu", "the CPU"))
+    parts += [
+        f"waiting for {what} {seconds(summary['t_wait_s'][key])}" for key, what in waits if summary["t_wait_s"][key]
+    ]
     if "t_step_s" in closed:
         parts.append(f"closed form {seconds(closed['t_step_s'])}")
     yield from _labelled("Decode step", " · ".join(parts), width)
-    named = (("p_hit", summary["p_hit"]), ("β", summary["beta"]))
-    parts = [f"{name} {digits(value)}" for name, value in named if value is not None]
+    parts = [f"needed transfers {seconds(summary['t_transfer_s'])}"]
+    named = (("p_hit", summary["p_hit"]), ("resident", summary["p_resident"]), ("β", summary["beta"]))
+    parts += [f"{name} {digits(value)}" for name, value in named if value is not None]
     average, faster = summary["t_avg_s"], summary["speedup"]["measured"]
     if average is not None:
         text = f"T_avg {seconds(average['service'])}{_closed(average['formula'], seconds)}"
@@ -273,6 +277,9 @@ def _running(summary: Summary) -> Iterator[str]:
     text = f"mean {digits(running['mean'])} · max {running['max']}"
     if running["formula"] is not None:
         text += f" · closed form {count(running['formula'])}"
+    staged = summary["closed_form"].get("concurrency_with_staging")
+    if staged is not None and staged != running["formula"]:
+        text += f", {count(staged)} with staging buffers and whole blocks"
     if summary["preemptions"]:
         text += f" · {summary['preemptions']:,} preemptions, {count(summary['recomputed_tokens'])} tokens recomputed"
         swap = summary["swap"]
@@ -298,7 +305,7 @@ def _beside(key: str, value: object, summary: Summary) -> str:
     """Return one closed form with the simulated figure of the same name, if there is one."""
     if isinstance(value, Mapping):
         value = value.get("value")
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or key == "concurrency":
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or key.startswith("concurrency"):
         return ""
     label = _CLOSED_LABELS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ").replace(
         "published", "FlexGen's formula:"

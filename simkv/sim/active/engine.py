@@ -38,6 +38,8 @@ class ActiveEngine(ReplicaEngine):
         self._stepping = False
         self._fires = False
         self._writes_before = self._places = 0
+        self._waited_s = 0.0
+        """How long the step to come waited for what the steps before wrote down."""
         self.store.promises.taken_back.append(self._look_again)
 
     # ---- what others call
@@ -116,7 +118,7 @@ class ActiveEngine(ReplicaEngine):
         self._stepping = True
 
         def through() -> None:
-            traffic.measured.write_wait_s += self.clock._now - begun_s
+            self._waited_s = self.clock._now - begun_s
             self._stepping = False
             self._next_step()
 
@@ -271,7 +273,9 @@ class ActiveEngine(ReplicaEngine):
         """Give ``live`` what it needs to run; None, giving nothing, where that can't be had."""
         seq = self.store.sequences.get(live)
         if seq is None:
-            return self.store.admit(live)
+            seq = self.store.admit(live)
+            self.parts.steps.short_below += seq is None and self.store.short_below
+            return seq
         return seq if self.store.resume(seq) else None
 
     def _out_of_turn(self) -> Sequence | None:
@@ -362,7 +366,11 @@ class ActiveEngine(ReplicaEngine):
             prompt = streamed([seq])
             work.demand = [pieces + prompt for pieces in work.demand]
             work.reads += len(prompt) * work.layers
-        store.traffic.measured.reads += work.reads
+        measured = store.traffic.measured
+        measured.reads += work.reads
+        measured.empty += not work.reads
+        measured.write_wait_s += self._waited_s
+        self._waited_s = 0.0
         work.streams = work.streams and not self._chunks
         work.compute_s = self._compute_s(work)
         work.host_s = self.active.host_s_per_block * store.residency.blocks_managed

@@ -25,6 +25,10 @@ class Measured:
     """Service time of everything that was needed, on idle lanes: the closed forms' T_t."""
     write_wait_s: float = 0.0
     """Time steps waited for write-backs of the steps before."""
+    empty: int = 0
+    """Steps in which attention read nothing: a log doesn't name them."""
+    short_below: int = 0
+    """Steps at whose beginning the head of the queue waited for room below VRAM."""
     reads: int = 0
     hits: int = 0
     """Reads whose piece was resident when attention needed it."""

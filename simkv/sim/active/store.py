@@ -39,6 +39,8 @@ class ActiveStore:
         self.residency: PinnedShare | EarnedShare = PinnedShare(share, config.layers, self.keep)
         """Set to an earned share under sparse access."""
         self.sequences: dict[Live, Sequence] = {}
+        self.short_below = False
+        """It was room below VRAM that the last one lacked that wasn't admitted."""
         self._area = 0
         """Blocks of the budget that all share, taken while anybody is here."""
         self.promises: Promises = tiers.host.promises
@@ -67,7 +69,9 @@ class ActiveStore:
         """Take what ``live`` needs for its whole prompt; None, taking nothing, where it can't be had."""
         taken = self.share.taken(self.share.total(live.target))
         below = self.below(self.share.total(live.target if self.config.keeps_prompts else live.last_tokens))
-        if not self._has_room(taken) or not self.promises.give(self.dram_number, below):
+        room = self._has_room(taken)
+        self.short_below = room and not self.promises.give(self.dram_number, below)
+        if not room or self.short_below:
             return None
         seq = Sequence(live, self._homes(live))
         seq.promised = below
