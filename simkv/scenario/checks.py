@@ -151,7 +151,8 @@ def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
         mend = "write a write_through policy, or leave store_outputs out"
         yield Fault(("engine", "store_outputs"), f"does nothing with offload.write {offload.write}", mend)
     if s.tiers.relation == "exclusive" and offload.write.startswith("write_through"):
-        mend = "with exclusive tiers write write_back (a block moves down when it is evicted), or never"
+        other = "rewrite" if s.active else "never"
+        mend = f"with exclusive tiers write write_back (a block moves down when it is evicted), or {other}"
         yield Fault(("offload", "write"), f"{offload.write} keeps copies, and the tiers are exclusive", mend)
 
 
