@@ -18,6 +18,7 @@ from simkv.scenario.active import active_notes
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.system import System
+from tests import faults
 
 BASE = """\
 name: active
@@ -38,9 +39,7 @@ DENSE = BASE.replace("{pattern: topk, budget: 512, recent: 64}", "{pattern: dens
 
 
 def complaints(content: str, *assignments: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        system_config(resolve_text(content, "s.yaml", assignments))
-    return [str(problem) for problem in caught.value.problems]
+    return faults.complaints(content, *assignments, use=system_config)
 
 
 def _run(content: str, *assignments: str) -> Any:

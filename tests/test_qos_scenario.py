@@ -7,39 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simkv.errors import InputError
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import resolve, resolve_text
 from simkv.sim import tiers
 from simkv.sim.system import System
 from simkv.workload.replay import FixedSource
+from tests.faults import SMALL, complaints
 
-SCENARIO = Path(__file__).parents[1] / "scenarios" / "qos-two-classes.yaml"
-
-BASE = """\
-name: small
-model: llama-3.1-8b
-hardware: a100-sxm4-80gb
-workload:
-  kind: plain
-  requests: 10
-  arrival: {process: poisson, rate: 1 req/s}
-  prompt_tokens: 100
-  output_tokens: 10
+BASE = SMALL.replace(
+    "tiers:",
+    """\
   mix: {chat: 0.5, bulk: 0.5}
 engine: {scheduling: priority}
 classes:
   chat: {priority: 0}
   bulk: {priority: 1}
-tiers:
-  dram: {capacity: 20GiB}
-"""
-
-
-def complaints(*assignments: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        resolve_text(BASE, "s.yaml", assignments)
-    return [str(problem) for problem in caught.value.problems]
+tiers:""",
+)
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "qos-two-classes.yaml"
 
 
 def test_shares_reach_the_simulator() -> None:
@@ -79,7 +64,7 @@ def test_shares_reach_the_simulator() -> None:
     ],
 )
 def test_wrong_share_is_told_with_its_mend(assignments: tuple[str, ...], told: str) -> None:
-    assert complaints(*assignments) == [told]
+    assert complaints(BASE, *assignments) == [told]
 
 
 def test_retention_reaches_the_simulator_and_is_of_policy_priority_alone() -> None:
@@ -87,7 +72,7 @@ def test_retention_reaches_the_simulator_and_is_of_policy_priority_alone() -> No
         resolve_text(BASE, "s.yaml", ["classes.chat.retention=80", "offload.eviction.policy=priority"])
     ).classes
     assert (chat.retention, bulk.retention) == (80, None)
-    assert complaints("classes.chat.retention=80") == [
+    assert complaints(BASE, "classes.chat.retention=80") == [
         "--set: classes.chat.retention = 80: does nothing with offload.eviction.policy lru; write policy: priority, or "
         "leave it out"
     ]

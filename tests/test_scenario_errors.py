@@ -8,26 +8,8 @@ import pytest
 
 from simkv.errors import InfeasibleError, InputError
 from simkv.scenario.resolve import resolve, resolve_text
-
-BASE = """\
-name: small
-model: llama-3.1-8b
-hardware: a100-sxm4-80gb
-workload:
-  kind: plain
-  requests: 10
-  arrival: {process: poisson, rate: 1 req/s}
-  prompt_tokens: 100
-  output_tokens: 10
-tiers:
-  dram: {capacity: 20GiB}
-"""
-
-
-def complaints(content: str, *assignments: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        resolve_text(content, "s.yaml", assignments)
-    return [str(problem) for problem in caught.value.problems]
+from tests.faults import SMALL as BASE
+from tests.faults import complaints
 
 
 def test_base_is_valid() -> None:

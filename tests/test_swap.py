@@ -15,6 +15,7 @@ from simkv.scenario.resolve import resolve_text
 from simkv.sim.config import SystemConfig
 from simkv.sim.swap import Swapper
 from simkv.workload.request import Request
+from tests.faults import SMALL, complaints
 from tests.sim_factory import BLOCK_BYTES, column, request, run, run_system, system_config
 from tests.test_oracle import Case, check_by_number, check_naive, check_single_steps, draw_anything, draw_dram, search
 from tests.test_oracle_side import beside
@@ -224,26 +225,11 @@ def test_swapped_run_leaves_no_pin_and_no_pending_block() -> None:
 
 # ---- in a scenario
 
-BASE = """\
-name: small
-model: llama-3.1-8b
-hardware: a100-sxm4-80gb
-workload:
-  kind: plain
-  requests: 10
-  arrival: {process: poisson, rate: 1 req/s}
-  prompt_tokens: 100
-  output_tokens: 10
-engine: {preemption: swap}
-tiers:
-  dram: {capacity: 20GiB}
-"""
+BASE = SMALL.replace("tiers:", "engine: {preemption: swap}\ntiers:")
 
 
 def test_swap_without_dram_is_refused_with_its_mend() -> None:
-    with pytest.raises(InputError) as caught:
-        resolve_text(BASE.replace("20GiB", "0GiB"), "s.yaml")
-    assert [str(problem) for problem in caught.value.problems] == [
+    assert complaints(BASE.replace("20GiB", "0GiB")) == [
         's.yaml:10: engine.preemption = "swap": there is no DRAM to swap to; give tiers.dram.capacity, or write '
         "recompute"
     ]

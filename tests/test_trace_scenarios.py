@@ -15,6 +15,7 @@ from simkv.scenario.resolve import resolve_text
 from simkv.scenario.workload_schema import TraceColumns, TraceWorkload
 from simkv.workload.readers import READERS
 from simkv.workload.readers.log import ROLES, UNITS
+from tests import faults
 
 HEAD = "name: t\nmodel: {kv_bytes_per_token: 100KiB}\nhardware: {step_time: 10ms, kv_tokens: 20000}\n"
 LOG = """\
@@ -38,9 +39,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def complaints(content: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        workload_source(resolve_text(content, "s.yaml"), 0)
-    return [str(problem) for problem in caught.value.problems]
+    return faults.complaints(content, use=lambda resolved: workload_source(resolved, 0))
 
 
 def test_trace_formats_of_a_scenario_are_those_that_are_read() -> None:
