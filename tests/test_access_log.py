@@ -135,7 +135,9 @@ def test_log_of_steps_that_do_not_rise_names_the_line_before(tmp_path: Path) -> 
     assert twice.what == "comes twice for sequence 0 (line 1)"
 
 
-@pytest.mark.parametrize("text", [b"", b"\n\n", b"\xff\xfe{\0", b"PAR1", b"\0\0", gzip.compress(b"{}" * 9, mtime=0)[:-9]])
+@pytest.mark.parametrize(
+    "text", [b"", b"\n\n", b"\xff\xfe{\0", b"PAR1", b"\0\0", gzip.compress(b"{}" * 9, mtime=0)[:-9]]
+)
 def test_log_that_is_no_text_is_refused(tmp_path: Path, text: bytes) -> None:
     fault(tmp_path / "log", text)
 
