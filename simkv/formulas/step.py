@@ -273,6 +273,16 @@ def attention_bytes_per_s(gpu: Gpu) -> float:
     return gpu.hbm_bytes_per_s * gpu.value("attention_bandwidth_efficiency")
 
 
+def attention_flops_per_s(gpu: Gpu) -> float:
+    """Achieved FLOP/s of attention."""
+    return gpu.dense_flops_per_s("fp16") * gpu.value("attention_flops_efficiency")
+
+
+def weight_bytes_per_s(gpu: Gpu) -> float:
+    """Achieved B/s of the card's memory where linear layers read their weights."""
+    return gpu.hbm_bytes_per_s * gpu.value("weight_bandwidth_efficiency")
+
+
 def _sublayers(model: ModelShape) -> int:
     """Mixers and MLPs: each ends in an all-reduce."""
     mixers = sum(kind.layers for kind in model.attention) + sum(kind.layers for kind in model.state)
@@ -291,19 +301,11 @@ def _overhead_s(model: ModelShape, gpu: Gpu, mode: Mode) -> float:
     raise InputError(Problem("is not a mode", "use graphs, eager or kernels", path="mode", value=str(mode)))
 
 
-def _weights_per_s(gpu: Gpu) -> float:
-    return gpu.hbm_bytes_per_s * gpu.value("weight_bandwidth_efficiency")
-
-
-def _attention_flops_per_s(gpu: Gpu) -> float:
-    return gpu.dense_flops_per_s("fp16") * gpu.value("attention_flops_efficiency")
-
-
 def _linear(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, loss: float) -> Roofline:
     parts = linear_parts_per_rank(model, ranks, weight_dtype)
     return Roofline(
         sum(2 * params / compute_flops_per_s(gpu, dtype) for dtype, params in parts),
-        linear_bytes_per_rank(model, ranks, weight_dtype) / _weights_per_s(gpu),
+        linear_bytes_per_rank(model, ranks, weight_dtype) / weight_bytes_per_s(gpu),
         loss,
     )
 
@@ -318,7 +320,7 @@ def _experts(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, loss: f
         moe.experts,
         moe.top_k,
         2 * active / compute_flops_per_s(gpu, dtype),
-        routed_bytes_per_rank(model, ranks, weight_dtype) / _weights_per_s(gpu),
+        routed_bytes_per_rank(model, ranks, weight_dtype) / weight_bytes_per_s(gpu),
         loss,
     )
 
@@ -326,7 +328,7 @@ def _experts(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, loss: f
 def _head(model: ModelShape, gpu: Gpu, ranks: int, loss: float) -> Roofline:
     params = model.embedding_params / ranks
     width = DTYPE_BITS[model.dtype] / 8
-    return Roofline(2 * params / compute_flops_per_s(gpu, "fp16"), params * width / _weights_per_s(gpu), loss)
+    return Roofline(2 * params / compute_flops_per_s(gpu, "fp16"), params * width / weight_bytes_per_s(gpu), loss)
 
 
 def _attention(
@@ -342,10 +344,10 @@ def _attention(
     return WindowedAttention(
         window=window or 0,
         chunked=chunked,
-        kv_s=max(flops / ranks / _attention_flops_per_s(gpu), read_s),
-        mixed_kv_s=max(rows * flops / ranks / _attention_flops_per_s(gpu), read_s),
+        kv_s=max(flops / ranks / attention_flops_per_s(gpu), read_s),
+        mixed_kv_s=max(rows * flops / ranks / attention_flops_per_s(gpu), read_s),
         read_s=read_s,
-        pair_s=pair_flops / ranks / _attention_flops_per_s(gpu),
+        pair_s=pair_flops / ranks / attention_flops_per_s(gpu),
     )
 
 

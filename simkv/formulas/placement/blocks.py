@@ -25,6 +25,7 @@ from typing import NamedTuple
 from simkv.formulas.placement.layer import LayerShape
 from simkv.formulas.placement.policy import BatchPolicy
 from simkv.formulas.placement.rates import Rates
+from simkv.formulas.transfer import transfer_s
 
 PROLOGUE = -1
 
@@ -114,7 +115,7 @@ def _leg_s(leg: Leg, rates: Rates) -> float:
     if leg.lane == "gpu":
         return leg.amount
     rate, latency_s = rates.lane(leg.lane)
-    return max(latency_s + (leg.amount / rate if rate else inf), leg.amount / leg.most)
+    return max(transfer_s(leg.amount, rate, 1, latency_s), leg.amount / leg.most)
 
 
 def schedule_s(layer: LayerShape, policy: BatchPolicy, rates: Rates, job: Job) -> tuple[float, float]:

@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from math import inf, log2
 
 from simkv.formulas.placement.layer import LayerShape
-from simkv.formulas.step import attention_bytes_per_s, compute_flops_per_s
+from simkv.formulas.step import (
+    attention_bytes_per_s,
+    attention_flops_per_s,
+    compute_flops_per_s,
+    weight_bytes_per_s,
+)
 from simkv.hardware import Gpu
 
 GIB = float(1 << 30)
@@ -95,7 +100,6 @@ def hardware_rates(
     ssd_latency_s: float = 0.0,
 ) -> Rates:
     """Return the rates of a machine: links and SSD as given, the GPU's by its catalogue figures."""
-    peak = gpu.dense_flops_per_s("fp16")
     return Rates(
         source=f"catalogue figures of {gpu.name}",
         h2d=h2d,
@@ -104,10 +108,10 @@ def hardware_rates(
         ssd_write=ssd_write,
         mm_prefill=compute_flops_per_s(gpu, "fp16"),
         mm_decode=compute_flops_per_s(gpu, "fp16"),
-        bmm_prefill=peak * gpu.value("attention_flops_efficiency"),
+        bmm_prefill=attention_flops_per_s(gpu),
         bmm_decode=inf,
         cpu_attention=cpu_attention,
-        weight_read=gpu.hbm_bytes_per_s * gpu.value("weight_bandwidth_efficiency"),
+        weight_read=weight_bytes_per_s(gpu),
         kv_read=attention_bytes_per_s(gpu),
         dequantise=gpu.hbm_bytes_per_s / DEQUANTISE_PASSES,
         link_latency_s=link_latency_s,
@@ -135,8 +139,8 @@ FLEXGEN_T4 = Rates(
 _SMALL_BATCH, _SMALL_HIDDEN, _BOTH_SMALL = 0.0328, 0.0621, 0.0168
 
 
-def flexgen_t4(layer: LayerShape, gpu_batch_size: int, **changed: float) -> Rates:
-    """Return FlexGen's fit, the CPU's part slower for small batches and narrow layers; ``changed`` rates replace it."""
+def flexgen_t4(layer: LayerShape, gpu_batch_size: int) -> Rates:
+    """Return FlexGen's fit, the CPU's part slower for small batches and narrow layers."""
     few, narrow = max(0.0, log2(64 / gpu_batch_size)), max(0.0, log2(4096 / layer.hidden))
     part = max(0.1, 1 + _BOTH_SMALL * few * narrow - _SMALL_BATCH * few - _SMALL_HIDDEN * narrow)
-    return replace(FLEXGEN_T4, **{"cpu_attention": FLEXGEN_T4.cpu_attention * part, **changed})  # type: ignore[arg-type]
+    return replace(FLEXGEN_T4, cpu_attention=FLEXGEN_T4.cpu_attention * part)
