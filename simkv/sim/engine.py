@@ -297,8 +297,7 @@ class Engine(ReplicaEngine):
             compute_s = self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
         self._target = self.step + 1
         self.series.once(now, self.step, compute_s)
-        waits = self.mover.waited or any(chunk.load for chunk in self.chunks)
-        if not waits or not begin_waiting(self, now, compute_s):
+        if not begin_waiting(self, now, compute_s):
             self._fire_at(self.series.begins_s(self._target))
 
     def _mixed_s(self) -> float:

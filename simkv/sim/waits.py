@@ -18,7 +18,7 @@ def begin_waiting(engine: Engine, now: float, compute_s: float) -> bool:
     blocks are down that it waits for (``write_back_blocks``).
     """
     loads = [chunk for chunk in engine.chunks if chunk.load]
-    downs = list(engine.mover.waited or ())
+    downs = list(engine.mover.waited)
     if not loads and not downs:
         return False
     layers = engine.cost.layers
