@@ -40,7 +40,8 @@ def figures(measured: Measured | None, closed: Mapping[str, object]) -> Figures:
 def _t_avg(measured: Measured, closed: Mapping[str, object]) -> Figures | None:
     if not measured.reads:
         return None
-    read_s = float(str(closed.get("t_vram_s", 0.0)))
+    read_s = closed.get("t_vram_s")
+    assert isinstance(read_s, float), "a closed form of every run that read something"
     service_s = read_s + measured.service_s / measured.reads
     return {
         "formula": closed.get("t_avg_s"),

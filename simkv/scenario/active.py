@@ -41,7 +41,7 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
     offload = scenario.offload
     if not scenario.active:
         return None
-    write: Any = "write_through" if offload.write == "write_through_selective" else offload.write
+    write: Any = offload.write
     return ActiveConfig(
         residency=offload.residency,
         budget_blocks=budget_blocks(resolved, block_bytes),

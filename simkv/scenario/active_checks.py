@@ -96,14 +96,14 @@ def _prefetch(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault((*path, "beta"), "is missing", "write the share of transfers that computing hides, like 0.5")
     if prefetch.predictor is not None and prefetch.accuracy is not None:
         yield Fault((*path, "accuracy"), "predictor says how the next reads are guessed too", "give one of the two")
-    if isinstance(s.offload.access, DenseAccess):
+    dense = isinstance(s.offload.access, DenseAccess)
+    if dense:
         for key in ("predictor", "accuracy", "lead"):
             if getattr(prefetch, key) is not None:
                 what = "does nothing under dense access, where every block is read in every step"
                 yield Fault((*path, key), what, "leave it out")
     if prefetch.predictor == "replay" and not isinstance(s.offload.access, ReplayAccess):
         yield Fault((*path, "predictor"), "there is no log to take it from", "write access: {pattern: replay, ...}")
-    dense = isinstance(s.offload.access, DenseAccess)
     if s.offload.staging_layers == 1 and (policy == "layer" or (dense and policy in ("next_step", "oracle"))):
         what = "with one buffer, that of the layer at work, nothing can be brought ahead of it"
         yield Fault(("offload", "staging_layers"), what, "write 2 or more, or prefetch.policy: none")

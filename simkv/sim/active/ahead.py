@@ -24,8 +24,8 @@ from simkv.sim.active.traffic import Pieces, Traffic
 from simkv.sim.active.work import Flight, Late, group_of
 from simkv.sim.fabric import NEXT_STEP
 
-Guess = Callable[[Sequence, int, Ids, int], Ids]
-"""(sequence, its step, units that it reads in it, engine step) to the units that step + lead may read."""
+Guess = Callable[[Sequence, int, Ids], Ids]
+"""(sequence, its step, units that it reads in it) to the units that step + lead may read."""
 
 
 class NextStep:
@@ -62,15 +62,15 @@ class NextStep:
         self._predictor = make_predictor(prefetch.predictor or "last_step", self.share.groups, self.lead)
         return self._predicted
 
-    def _known(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+    def _known(self, seq: Sequence, step: int, units: Ids) -> Ids:
         if seq.live.generated + self.lead >= seq.live.request.output_tokens:
             return NOBODY
         assert seq.access is not None
         return seq.access.reads(step + self.lead)
 
-    def _stated(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+    def _stated(self, seq: Sequence, step: int, units: Ids) -> Ids:
         """Of what must be fetched for the step, so much is right; wrong is what could come and isn't read then."""
-        true = self._known(seq, step, units, now)
+        true = self._known(seq, step, units)
         assert self.config.prefetch.accuracy is not None
         absent = self._absent(seq)
         missing = true[absent[true]]
@@ -79,11 +79,11 @@ class NextStep:
         )
         return np.concatenate((true[~absent[true]], guess))
 
-    def _logged(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+    def _logged(self, seq: Sequence, step: int, units: Ids) -> Ids:
         assert isinstance(seq.access, ReplayAccess)
         return seq.access.prefetches(step)
 
-    def _predicted(self, seq: Sequence, step: int, units: Ids, now: int) -> Ids:
+    def _predicted(self, seq: Sequence, step: int, units: Ids) -> Ids:
         assert self._predictor is not None
         key = seq.live.request.id
         self._predictor.seen(key, step, units)
@@ -95,18 +95,16 @@ class NextStep:
         """Begin to fetch for the step ``lead`` from now; returns the flight, if one began."""
         self.foreseen.guesses += 1
         wanted = [NOBODY]
-        begin = 0
-        for seq, end in zip(reads.sequences, reads.ends.tolist(), strict=True):
+        for seq, begin, end in reads.parts():
             units = reads.ids[begin:end] - seq.base
-            guess = self._guess(seq, seq.step(self.share.computed_here), units, now).astype(np.int64)
+            guess = self._guess(seq, seq.step(self.share.computed_here), units).astype(np.int64)
             wanted.append(seq.base + self._can_come(seq, guess))
-            begin = end
         if len(self._flights) >= self.lead:
             return []
         share = self.share
         ids = np.concatenate(wanted)
         admitted = share.set.admit(ids, now, np.concatenate([reads.ids, ids]))
-        flights = [self._fly(admitted.entered, now)] if len(admitted.entered) else []
+        flights = [self._fly(admitted.entered)] if len(admitted.entered) else []
         share.went(admitted.evicted, admitted.evicted_dirty)
         share.blocks_managed += len(ids) + len(admitted.evicted)
         return flights
@@ -125,9 +123,9 @@ class NextStep:
         below: Ids = known[seq.homes.at[known // self.share.groups] != NOWHERE]
         return below
 
-    def _fly(self, ids: Ids, now: int) -> Flight:
+    def _fly(self, ids: Ids) -> Flight:
         share, foreseen = self.share, self.foreseen
-        flight = Flight(ids, now + self.lead, self.layers, self._landed)
+        flight = Flight(ids, self.layers, self._landed)
         self._flights.append(flight)
         self._mark(ids)
         dram, ssd = np.zeros(share.groups, np.int64), np.zeros(share.groups, np.int64)

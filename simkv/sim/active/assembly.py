@@ -75,7 +75,7 @@ def _earned(
         pattern,
         resident,
         active.layers,
-        active.prefill == "here",
+        active.keeps_prompts,
         active.exclusive,
         store.keep,
         store.write_evicted,

@@ -3,7 +3,7 @@ who makes room."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,16 +35,15 @@ class Reads(NamedTuple):
     ends: Ids
     """Where each sequence's ids end."""
 
+    def parts(self) -> Iterator[tuple[Sequence, int, int]]:
+        """Yield every sequence, and where its ids begin and end."""
+        ends = self.ends.tolist()
+        yield from zip(self.sequences, [0, *ends][:-1], ends, strict=True)
+
     def split(self, mask: NDArray[np.bool_]) -> list[tuple[Sequence, Ids]]:
         """Return the ids that ``mask`` picks by sequence, those with none left out."""
-        found = []
-        begin = 0
-        for seq, end in zip(self.sequences, self.ends.tolist(), strict=True):
-            picked = self.ids[begin:end][mask[begin:end]]
-            if len(picked):
-                found.append((seq, picked))
-            begin = end
-        return found
+        picked = ((seq, self.ids[begin:end][mask[begin:end]]) for seq, begin, end in self.parts())
+        return [(seq, ids) for seq, ids in picked if len(ids)]
 
 
 class EarnedShare:

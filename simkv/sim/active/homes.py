@@ -29,10 +29,6 @@ class Homes:
         self._promises = tiers.host.promises
         self._number = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
 
-    def room(self) -> int:
-        """Return how many more blocks can have a home."""
-        return sum(pool.available_blocks for pool in self._pools if pool is not None)
-
     def settle(self, blocks: Blocks, lowest: bool = False) -> tuple[int, int] | None:
         """Give every one of ``blocks`` that has none a home, in order: DRAM first (``lowest``: spare SSD first).
 

@@ -56,7 +56,6 @@ class Measured:
     """Service time of prefetches that nobody read: bandwidth taken from demand traffic."""
     demand_waited_s: float = 0.0
     """Time demand transfers waited behind others."""
-    evicted: int = 0
     written_bytes: int = 0
     ssd_written_bytes: int = 0
     ssd_read_bytes: int = 0

@@ -53,8 +53,8 @@ class SharedHomes(Homes):
         call when that is through. None, changing nothing, where DRAM has no room: they and all that follow are
         private.
         """
-        index, known = self._pool.index, self._handle.end if self._handle is not None else 0
-        if not self._shares or known != start:
+        index = self._pool.index
+        if not self._shares or self.shared != start:
             self._shares = False
             return None
         transfer = self._ledger.open()

@@ -16,13 +16,11 @@ from simkv.sim.ledger import Done
 class Flight:
     """A prefetch on its way: units that were predicted, brought in layer by layer."""
 
-    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "service_s", "step")
+    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "service_s")
 
-    def __init__(self, ids: NDArray[Any], step: int, layers: int, on_end: Callable[[Flight], None]) -> None:
+    def __init__(self, ids: NDArray[Any], layers: int, on_end: Callable[[Flight], None]) -> None:
         self.ids = ids
         """Arena ids of the units."""
-        self.step = step
-        """The step that is to read them."""
         self.arrived = [False] * layers
         self.loads: dict[int, Load] = {}
         self.service_s = 0.0
@@ -39,11 +37,6 @@ class Flight:
             self._on_end(self)
         for call in self._waiting.pop(layer, ()):
             call()
-
-    @property
-    def over(self) -> bool:
-        """Whether everything is here."""
-        return not self._left
 
     def wait_for_all(self, call: Done) -> None:
         """Have ``call`` made once for each layer that isn't here, when its pieces, urgent from now on, are."""
