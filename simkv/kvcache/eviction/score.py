@@ -20,6 +20,14 @@ from simkv.kvcache.eviction.lfu import Counted
 from simkv.kvcache.eviction.ranks import RecencyRanks
 
 
+def whole_weights(lam: float) -> tuple[int, int]:
+    """Return λ and 1−λ on their common whole scale; raises InputError where λ is no share."""
+    if not 0 <= lam <= 1:
+        raise InputError(Problem("λ is not a share", "write a number from 0 to 1", path="lambda", value=str(lam)))
+    exact = Fraction(repr(float(lam)))
+    return exact.numerator, exact.denominator - exact.numerator
+
+
 class Score(Counted[E]):
     """Only the least recent of each class of use counts can have the lowest score."""
 
@@ -27,11 +35,7 @@ class Score(Counted[E]):
 
     def __init__(self, lam: float, counter: Counter[E]) -> None:
         super().__init__(counter)
-        if not 0 <= lam <= 1:
-            raise InputError(Problem("λ is not a share", "write a number from 0 to 1", path="lambda", value=str(lam)))
-        exact = Fraction(repr(float(lam)))
-        self._recency_weight = exact.numerator
-        self._freq_weight = exact.denominator - exact.numerator
+        self._recency_weight, self._freq_weight = whole_weights(lam)
         self._ranks: RecencyRanks[E] = RecencyRanks()
 
     def add(self, e: E) -> None:

@@ -12,13 +12,13 @@ have lower counts), equal ones sharing a rank. Compared exactly: with λ = p/q a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
+from simkv.kvcache.eviction.score import whole_weights
 from simkv.kvcache.residency.units import NOBODY, AnyIds, Flags, Ids, Units
 
 Key = Callable[[Ids], NDArray[Any]]
@@ -125,21 +125,13 @@ class Ranked:
         """Nothing beside the columns."""
 
 
-def _whole_weights(lam: float | None) -> tuple[int, int]:
-    """Return λ and 1−λ on their common whole scale."""
+def _score(units: Units, lam: float | None) -> Key:
     if lam is None:
         raise InputError(Problem("policy score needs a λ", "give a lambda from 0 (lfu) to 1 (lru)"))
-    if not 0 <= lam <= 1:
-        raise InputError(Problem("λ is not a share", "write a number from 0 to 1", path="lambda", value=str(lam)))
-    exact = Fraction(repr(float(lam)))
-    if exact.denominator > 10**9:
+    recency_weight, freq_weight = whole_weights(lam)
+    if recency_weight + freq_weight > 10**9:
         mend = "write at most nine decimals, so that scores are compared exactly"
         raise InputError(Problem("λ has too many decimals", mend, path="lambda", value=str(lam)))
-    return exact.numerator, exact.denominator - exact.numerator
-
-
-def _score(units: Units, lam: float | None) -> Key:
-    recency_weight, freq_weight = _whole_weights(lam)
 
     def score(ids: Ids) -> NDArray[Any]:
         return recency_weight * ranks(units.last[ids]) + freq_weight * ranks(units.uses[ids])
