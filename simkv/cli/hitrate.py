@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simkv.cli import tracefile
-from simkv.cli.given import dtype, measured
+from simkv.cli.calc import KvDtype
+from simkv.cli.given import measured
 from simkv.cli.trace import ColumnsOption, ForceOption, FormatOption, JsonOption, LimitOption, UnitOption
 from simkv.errors import InputError, Problem, unknown
 
@@ -34,15 +35,7 @@ def hitrate(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Whose KV it is, to have capacities in bytes.")
     ] = None,
-    kv_dtype: Annotated[
-        str | None,
-        typer.Option(
-            "--kv-dtype",
-            parser=dtype("--kv-dtype", caches=True),
-            metavar="DTYPE",
-            help="fp16, bf16, fp8, int8, int4 [default: 16-bit].",
-        ),
-    ] = None,
+    kv_dtype: KvDtype = None,
     block_tokens: Annotated[
         int | None, measured("--block-tokens", "tokens", "Block size, where the trace has none [default: 16].", 1)
     ] = None,
