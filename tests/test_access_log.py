@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simkv.errors import InputError, Problem
+from simkv.kvcache import access
 from simkv.kvcache.access import Replay, ReplayAccess, make_pattern
 from simkv.workload import accesslog
 from simkv.workload.accesslog import read_access_log
@@ -190,3 +191,17 @@ def test_replay_says_what_it_is(tmp_path: Path) -> None:
     log = written(tmp_path / "log", [{"step": 0, "sequence": 0, "blocks": [4, 0]}])
     pattern = make_pattern(Replay(log), 16, 3, 0)
     assert (pattern.sparse, pattern.groups, pattern.most_units(1000), pattern.most_units(16)) == (True, 3, 6, 3)
+
+
+def test_log_is_read_once_and_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "log", [{"step": 0, "sequence": 0, "blocks": [1]}])
+    reads = []
+    monkeypatch.setattr(access, "read_access_log", lambda path: reads.append(path) or read_access_log(path))
+
+    def first() -> list[int]:
+        pattern = make_pattern(Replay(path), 16, 1, 0)
+        return pattern.open(0, 64, 2).reads(0).tolist()
+
+    assert [first(), first(), len(reads)] == [[1], [1], 1]
+    written(path, [{"step": 0, "sequence": 0, "blocks": [2, 3]}])
+    assert [first(), len(reads)] == [[2, 3], 2]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from simkv.kvcache.access.base import AccessPattern, SequenceAccess, Units
@@ -13,7 +15,7 @@ from simkv.kvcache.access.spec import AccessSpec, Dense, Recall, Replay, TopK, W
 from simkv.kvcache.access.topk import TopKPattern
 from simkv.kvcache.access.units import Numbering
 from simkv.kvcache.access.window import WindowPattern
-from simkv.workload.accesslog import read_access_log
+from simkv.workload.accesslog import AccessLog, read_access_log
 
 __all__ = [
     "PATTERNS",
@@ -44,8 +46,22 @@ _MAKERS: dict[type[AccessSpec], Callable[[Any, Numbering, int], AccessPattern]] 
     Window: lambda spec, numbering, seed: WindowPattern(spec, numbering),
     TopK: TopKPattern,
     Recall: RecallPattern,
-    Replay: lambda spec, numbering, seed: ReplayPattern(read_access_log(spec.path), numbering),
+    Replay: lambda spec, numbering, seed: ReplayPattern(_log_of(spec.path), numbering),
 }
+
+
+def _log_of(path: Path) -> AccessLog:
+    """Return the log in ``path``, read once for all replicas, baselines and closed forms of a run."""
+    try:
+        now = path.stat()
+    except OSError:
+        return read_access_log(path)  # which says what is wrong
+    return _read_once(path, now.st_ino, now.st_size, now.st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, *version: int) -> AccessLog:
+    return read_access_log(path)
 
 
 def make_pattern(spec: AccessSpec, block_tokens: int, groups: int, seed: int) -> AccessPattern:
