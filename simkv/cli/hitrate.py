@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from simkv.hitrate import Capacities, References, Rules
 
 _ORDERS = ("forward", "reverse")
-DEFAULT_LAMBDA = 0.7
 
 
 def hitrate(
@@ -107,7 +106,7 @@ def _rules(names: tuple[str, ...], lam: float | None, count: str | None, half_li
     """Return what policies go by; raises InputError for an option that none of ``names`` looks at."""
     from simkv.hitrate import Rules
     from simkv.hitrate.study import checked
-    from simkv.kvcache.eviction import COUNT_MODES, COUNTING
+    from simkv.kvcache.eviction import COUNT_MODES, COUNTING, DEFAULT_LAMBDA
 
     for option, value, readers in (("--lambda", lam, ("score",)), ("--count", count, COUNTING)):
         if value is not None and not set(readers) & set(names):

@@ -18,6 +18,7 @@ from simkv.formulas.pages import NULL_PAGES, PageLayout
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.instances import Instance
+from simkv.kvcache.eviction import DEFAULT_LAMBDA
 from simkv.model import ModelShape
 from simkv.scenario import load as loading
 from simkv.scenario import paging, placing
@@ -32,7 +33,6 @@ from simkv.scenario.workload_schema import ClientsWorkload
 
 S = TypeVar("S", bound=Section)
 
-DEFAULT_LAMBDA = 0.7
 DEFAULT_WINDOW = 8
 LONGEST_ABSTRACT = 16 << 20
 """Tokens of the longest sequence on inline hardware under active offload."""

@@ -21,6 +21,7 @@ from simkv.kvcache.eviction.slru import Slru
 __all__ = [
     "COUNTING",
     "COUNT_MODES",
+    "DEFAULT_LAMBDA",
     "DEFAULT_PRIORITY",
     "POLICIES",
     "CountMode",
@@ -32,6 +33,8 @@ __all__ = [
 COUNT_MODES: tuple[CountMode, ...] = get_args(CountMode)
 COUNTING = ("lfu", "score")
 """Policies that go by how often something was used."""
+DEFAULT_LAMBDA = 0.7
+"""Of ``score``, where nobody says."""
 
 
 @dataclass(frozen=True)
