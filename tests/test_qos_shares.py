@@ -16,7 +16,6 @@ from simkv.sim.live import Live
 from simkv.sim.shares import VramShares
 from simkv.sim.system import System
 from simkv.workload.replay import FixedSource
-from simkv.workload.request import Request
 from tests.active_factory import active_config
 from tests.sim_factory import column, request, run, run_system, same, system_config
 from tests.test_oracle import Case, check_single_steps, draw_anything
@@ -49,12 +48,8 @@ def test_capped_class_counts_what_decoding_has_taken() -> None:
     requests = [request(0, 0.0, 4, 20, cls="bulk"), request(1, 8.5, 8, 2, cls="bulk")]
     data = run(capped(0.5), requests)  # at 9.0 request 0 has 12 tokens in VRAM: three blocks, and two more are five
     assert column(data, "scheduled_s") == [0.0, 9.0]
-    later = [requests[0], replace_arrival(requests[1], 12.5)]
+    later = [requests[0], replace(requests[1], arrival_s=12.5)]
     assert column(run(capped(0.5), later), "scheduled_s") == [0.0, 20.0]
-
-
-def replace_arrival(one: Request, arrival_s: float) -> Request:
-    return Request(one.id, arrival_s, one.prompt_tokens, one.output_tokens, one.spans, cls=one.cls)
 
 
 def test_request_above_its_cap_runs_alone_of_its_class() -> None:

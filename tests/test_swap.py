@@ -14,7 +14,6 @@ from simkv.kvcache.index import PrefixIndex
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.config import SystemConfig
 from simkv.sim.swap import Swapper
-from simkv.workload.request import Request
 from tests.faults import SMALL, complaints
 from tests.sim_factory import BLOCK_BYTES, column, request, run, run_system, system_config
 from tests.test_oracle import Case, check_by_number, check_naive, check_single_steps, draw_anything, draw_dram, search
@@ -149,7 +148,7 @@ def test_baseline_without_offload_computes_again() -> None:
 def crowd(rng: Random, case: Case) -> Case:
     """Let the requests meet in a pool that is hardly larger than the largest of them."""
     engine = case.config.engine
-    requests = [replace_arrival(one, one.arrival_s / 4) for one in case.requests]
+    requests = [replace(one, arrival_s=one.arrival_s / 4) for one in case.requests]
     largest = max(engine.most_blocks(one.prompt_tokens + one.output_tokens - 1) for one in requests)
     blocks = min(engine.num_gpu_blocks, largest + rng.choice((0, 1, largest // 2, largest)))
     config = replace(
@@ -159,10 +158,6 @@ def crowd(rng: Random, case: Case) -> Case:
         ),
     )
     return Case(config, requests)
-
-
-def replace_arrival(one: Request, arrival_s: float) -> Request:
-    return Request(one.id, arrival_s, one.prompt_tokens, one.output_tokens, one.spans, cls=one.cls)
 
 
 def draw_swapped(rng: Random, most: int) -> Case:
