@@ -286,9 +286,11 @@ class _Watched:
         return getattr(self._policy, name)
 
 
-def play(policy: EvictionPolicy[Any], keys: Sequence[int], room: int) -> list[int]:
-    """Use ``keys`` in order in a cache of ``room`` blocks; return what is evicted."""
-    here: dict[int, UnitBlock] = {}
+def play(
+    policy: EvictionPolicy[Any], keys: Sequence[int], room: int, entry: Callable[[int, int], Any] = UnitBlock
+) -> list[int]:
+    """Use ``keys`` in order in a cache of ``room`` entries, made of key and time; return what is evicted."""
+    here: dict[int, Any] = {}
     gone = []
     for now, key in enumerate(keys):
         block = here.get(key)
@@ -305,7 +307,7 @@ def play(policy: EvictionPolicy[Any], keys: Sequence[int], room: int) -> list[in
                 assert victim is not None
                 del here[victim.key]
                 gone.append(victim.key)
-            block = here[key] = UnitBlock(key, now)
+            block = here[key] = entry(key, now)
         policy.add(block)
     return gone
 

@@ -22,6 +22,7 @@ from simkv.kvcache.residency.one_by_one import UnitEntry
 from simkv.kvcache.residency.ranked import RANKED, lowest, ranks
 from simkv.kvcache.residency.regions import Regions
 from tests.naive_residency import NaiveSet
+from tests.test_eviction import play as play_entries
 
 LAMBDAS = (0.0, 0.1, 0.25, 0.5, 0.7, 0.95, 1.0)
 ONE_BY_ONE = ("slru", "arc", "s3fifo")
@@ -125,28 +126,11 @@ def test_any_history_equals_the_naive_set(policy: str, count: str, history: list
 # --- against policies of single entries ----------------------------------------------------------------------------
 
 
-def victims_of_entries(policy_name: str, references: Sequence[int], capacity: int, lam: float) -> list[int]:
-    """Return what a policy of entries evicts, one read at a time."""
-    policy: Any = make_policy(policy_name, lam)
-    here: dict[int, UnitEntry] = {}
-    gone = []
-    for now, key in enumerate(references):
-        block = here.get(key)
-        if block is not None:
-            policy.discard(block)
-            block.uses += 1
-            block.last_use = now
-        else:
-            if len(here) == capacity:
-                victim = policy.victim()
-                policy.discard(victim)
-                policy.evicted(victim)
-                gone.append(victim.key)
-                del here[victim.key]
-            block = here[key] = UnitEntry(key, key, key, DEFAULT_PRIORITY)
-            block.uses, block.last_use, block.inserted = 1, now, now
-        policy.add(block)
-    return gone
+def entry(key: int, now: int) -> UnitEntry:
+    """Return a unit that is used for the first time."""
+    unit = UnitEntry(key, key, key, DEFAULT_PRIORITY)
+    unit.uses, unit.last_use, unit.inserted = 1, now, now
+    return unit
 
 
 @pytest.mark.parametrize("policy", RANKED)
@@ -161,7 +145,7 @@ def test_single_reads_evict_what_a_policy_of_entries_does(
 ) -> None:
     units_in, base = opened(policy, capacity, lam=lam, one_by_one=one_by_one)
     gone = [unit for step, key in enumerate(references) for unit in load(units_in, [base + key], step)]
-    assert gone == victims_of_entries(policy, references, capacity, lam)
+    assert gone == play_entries(make_policy(policy, lam), references, capacity, entry)
 
 
 @pytest.mark.parametrize("policy", ONE_BY_ONE)
@@ -527,7 +511,7 @@ def test_reads_in_order_with_protected_incoming_evict_nobody_incoming() -> None:
 def test_reads_in_order_protected_are_lru(references: list[int], capacity: int) -> None:
     units_in, _ = opened("lru", capacity, 10)
     moved = units_in.read_in_order(array(references), 0)
-    assert moved.evicted.tolist() == victims_of_entries("lru", references, capacity, 0.5)
+    assert moved.evicted.tolist() == play_entries(make_policy("lru"), references, capacity, entry)
     assert len(references) - moved.missed.size == replay(references, capacity, make_policy("lru"))
 
 
