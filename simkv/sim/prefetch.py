@@ -110,9 +110,8 @@ class QueuePrefetcher(Stopping):
         if found.pending or lower.pending:
             return False
         if lower.ssd_end > lower.dram_end and not promoted:
-            transfer = engine.mover.promote(live.request.spans, lower, LOOK_AHEAD, live.owner)
+            transfer = promote(engine, live, lower, LOOK_AHEAD)
             if transfer:
-                live.promoted.append((lower.dram_end, lower.ssd_end))
                 if self.offload.prefetch_stop != "wait_complete":
                     live.fetch = Fetch(lower.ssd_end - lower.dram_end, engine.clock.now)
                     live.fetch.transfer = transfer
@@ -196,9 +195,8 @@ class ArrivalPrefetcher(Stopping):
         if lower.pending or lower.ssd_end <= lower.dram_end:
             return 0
         lower = engine.tiers.leading(live.request.spans, lower, batch)
-        transfer = engine.mover.promote(live.request.spans, lower, LOOK_AHEAD, live.owner)
+        transfer = promote(engine, live, lower, LOOK_AHEAD)
         if transfer:
-            live.promoted.append((lower.dram_end, lower.ssd_end))
             engine.mover.prefetched_blocks += lower.ssd_end - lower.dram_end
         return transfer
 
@@ -208,3 +206,11 @@ def look(engine: Engine, live: Live) -> tuple[Match, LowerHit]:
     spans, limit = live.request.spans, engine.config.most_hit_blocks(live.target)
     found = engine.pool.index.match(spans, limit)
     return found, engine.tiers.lookup(spans, live.target, limit, found.end, live.owner.dram)
+
+
+def promote(engine: Engine, live: Live, lower: LowerHit, priority: int) -> int:
+    """Have what SSD has for ``live`` brought to DRAM, and note it for its hits; return the transfer, 0 for no room."""
+    transfer = engine.mover.promote(live.request.spans, lower, priority, live.owner)
+    if transfer:
+        live.promoted.append((lower.dram_end, lower.ssd_end))
+    return transfer

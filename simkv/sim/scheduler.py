@@ -15,6 +15,7 @@ from simkv.kvcache.node import Match, unpinned_blocks
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.mover import Load
+from simkv.sim.prefetch import promote
 from simkv.sim.shares import VramShares
 from simkv.sim.waiting import WaitingQueue
 
@@ -181,9 +182,8 @@ class Scheduler(WaitingQueue):
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
         if lower.ssd_end > lower.dram_end and not live.asked_ssd and engine.reads_on_demand:
             live.asked_ssd = True
-            transfer = engine.mover.promote(spans, lower, DEMAND, live.owner)
+            transfer = promote(engine, live, lower, DEMAND)
             if transfer:
-                live.promoted.append((lower.dram_end, lower.ssd_end))
                 if engine.blocks_batch:
                     return self._claim(live, now, budget, match, lower.ssd_end, None, transfer)
                 return self._wait_for(live, transfer, LOAD_SSD, now)
