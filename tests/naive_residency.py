@@ -70,11 +70,6 @@ class NaiveSet:
         for unit in (self.units[i] for i in ids):
             unit.state = "resident" if unit.state == "pending" else unit.state
 
-    def cancel(self, ids: Iterable[int]) -> None:
-        for unit in (self.units[i] for i in ids):
-            if unit.state == "pending":
-                unit.state, unit.reads = "absent", []
-
     def _evict(self, ids: list[int]) -> list[int]:
         dirty = [i for i in ids if self.units[i].dirty]
         for unit in (self.units[i] for i in ids):

@@ -38,7 +38,7 @@ histories = st.lists(
     st.tuples(
         ids_of_two,  # read
         ids_of_two,  # prefetched, or placed
-        st.sampled_from(["load", "load", "load later", "prefetch", "place", "place dirty", "cancel", "close", "clean"]),
+        st.sampled_from(["load", "load", "load later", "prefetch", "place", "place dirty", "close", "clean"]),
         st.integers(0, 10),  # capacity
     ),
     max_size=14,
@@ -91,9 +91,6 @@ def test_any_history_equals_the_naive_set(policy: str, count: str, history: list
         naive.touch(read, step)
         admitted = real.admit(array(missing), step, array(read))
         assert tuple(part.tolist() for part in admitted) == naive.admit(missing, step, read)
-        if what == "cancel":
-            real.cancel(array(more))
-            naive.cancel(more)
         if what != "load later":
             real.arrived(array(range(2 * UNITS)))
             naive.arrived(range(2 * UNITS))
@@ -194,8 +191,6 @@ def test_one_by_one_any_history_keeps_the_rules(policy: str, history: list[Any])
             assert set(admitted.entered.tolist()) <= set(wanted)
             assert units_in.used_units <= capacity or not admitted.entered.size
             units_in.check_integrity()
-        if what == "cancel":
-            units_in.cancel(array(more))
         if what != "load later":
             units_in.arrived(everything)
         if what == "close":
@@ -326,13 +321,14 @@ def test_admit_without_room_for_all_lets_in_the_first_and_evicts_none_in_vain(po
 
 @pytest.mark.parametrize("policy", [*RANKED, *ONE_BY_ONE])
 def test_pending_units_take_room_and_never_go(policy: str) -> None:
-    units_in, _ = opened(policy, 2, lam=0.5)
+    units_in, first = opened(policy, 2, 1, lam=0.5)
+    assert (first, units_in.open(11)) == (0, 1)
     none = array([]).astype(int)
     assert units_in.admit(array([0, 1]), 0, none).entered.tolist() == [0, 1]
     assert units_in.pending(array([0, 1, 2])).tolist() == [True, True, False]
     assert not units_in.resident(array([0, 1])).any()
     assert units_in.admit(array([2]), 1, none).entered.size == 0
-    units_in.cancel(array([0]))
+    assert units_in.close(first) == 1
     assert units_in.used_units == 1
     assert units_in.admit(array([2]), 1, none).entered.tolist() == [2]
     units_in.arrived(array([0, 1]))

@@ -145,16 +145,10 @@ class ResidentSet:
 
     def arrived(self, ids: AnyIds) -> None:
         """Make those of ``ids`` that are pending resident; others are no longer awaited and stay as they are."""
-        here = self._awaited(ids)
+        here: Ids = np.asarray(ids, np.intp)
+        here = here[self._units.state[here] == PENDING]
         self._units.state[here] = RESIDENT
         self._order.arrived(here)
-
-    def cancel(self, ids: AnyIds) -> None:
-        """Give up those of ``ids`` that are pending."""
-        gone = self._awaited(ids)
-        self._units.state[gone] = ABSENT
-        self._count.leaves(self._units, gone)
-        self.used_units -= gone.size
 
     def place(self, ids: AnyIds, step: int, dirty: bool = False, protect: AnyIds = NOBODY) -> Admitted:
         """Make ``ids`` resident at once, as far as there is room or room can be made without ``protect``.
@@ -237,11 +231,6 @@ class ResidentSet:
         if self.policy != "lru" or not self._ranked:
             mend = "choose lru, on columns"
             raise InputError(Problem("only lru reads in order", mend, path="policy", value=self.policy))
-
-    def _awaited(self, ids: AnyIds) -> Ids:
-        found: Ids = np.asarray(ids, np.intp)
-        found = found[self._units.state[found] == PENDING]
-        return found
 
     def _evict(self, most: int, incoming: Ids) -> tuple[Ids, Ids]:
         units = self._units
