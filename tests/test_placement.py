@@ -36,7 +36,7 @@ LAYER = LayerShape(
     query_bytes=16, prefill_pair_flops=32, decode_pair_flops=32,
 )  # fmt: skip
 RATES = Rates(
-    source="by hand", h2d=100.0, d2h=80.0, ssd_read=50.0, ssd_write=40.0, mm_prefill=1000.0, mm_decode=500.0,
+    h2d=100.0, d2h=80.0, ssd_read=50.0, ssd_write=40.0, mm_prefill=1000.0, mm_decode=500.0,
     bmm_prefill=2000.0, bmm_decode=400.0, cpu_attention=64.0,
 )  # fmt: skip
 

@@ -26,7 +26,6 @@ DISK_WEIGHTS = 0.95
 class Rates:
     """Bytes and FLOPs a second of everything that a block uses, each when alone."""
 
-    source: str
     h2d: float
     d2h: float
     ssd_read: float
@@ -101,7 +100,6 @@ def hardware_rates(
 ) -> Rates:
     """Return the rates of a machine: links and SSD as given, the GPU's by its catalogue figures."""
     return Rates(
-        source=f"catalogue figures of {gpu.name}",
         h2d=h2d,
         d2h=d2h,
         ssd_read=ssd_read,
@@ -120,7 +118,6 @@ def hardware_rates(
 
 
 FLEXGEN_T4 = Rates(
-    source="FlexGen experimental/cost_model.py, fitted to runs on a Google Cloud T4",
     h2d=12.89 * GIB,
     d2h=4.82 * GIB,
     ssd_read=0.473 * GIB,
@@ -134,7 +131,10 @@ FLEXGEN_T4 = Rates(
     ssd_write_prompt=0.746 * GIB,
     dequantise=320e9 / DEQUANTISE_PASSES,
 )
-"""``cpu_attention``: its 0.0123 TFLOP/s, where fp16 keys and values of as many heads as queries are a byte a FLOP."""
+"""FlexGen's experimental/cost_model.py, fitted to runs on a Google Cloud T4.
+
+``cpu_attention``: its 0.0123 TFLOP/s, where fp16 keys and values of as many heads as queries are a byte a FLOP.
+"""
 
 _SMALL_BATCH, _SMALL_HIDDEN, _BOTH_SMALL = 0.0328, 0.0621, 0.0168
 
