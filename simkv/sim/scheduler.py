@@ -79,8 +79,7 @@ class Scheduler(WaitingQueue):
             self.look_again = bool(self.waiting)
             return True
         changed |= preempted or bool(engine.chunks)
-        swapper = engine.swapper
-        if swapper is not None and swapper.under_way:  # nobody ran on, and nobody is let in before the room is free
+        if engine.swapping:  # nobody ran on, and nobody is let in before the room is free
             self.look_again = bool(self.waiting)
             return changed
         if self.waiting and look:
