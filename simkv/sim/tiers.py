@@ -120,6 +120,8 @@ class ReplicaTiers:
         self.owners = host.owners(local_replica)
         """By class, and last one for what is nobody's in particular."""
         self.dram = self.owners[-1].dram
+        self.dram_number = host.dram.index(self.dram) if self.dram is not None else 0
+        """Which of the host's DRAM pools it is."""
         self.ssd = host.ssd if self.dram is not None else None
         self.h2d, self.d2h = host.links[local_replica]
         self.can_load = self.dram is not None and self.h2d.usable

@@ -27,7 +27,7 @@ class Homes:
         self.ssd = 0
         self._pools: tuple[KVPool | None, KVPool | None] = (tiers.dram, tiers.ssd)
         self._promises = tiers.host.promises
-        self._number = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
+        self._number = tiers.dram_number
 
     def settle(self, blocks: Blocks, lowest: bool = False) -> tuple[int, int] | None:
         """Give every one of ``blocks`` that has none a home, in order: DRAM first (``lowest``: spare SSD first).

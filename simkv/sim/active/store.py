@@ -46,7 +46,7 @@ class ActiveStore:
         self.promises: Promises = tiers.host.promises
         self.parting = 0
         """Blocks promised to sequences that are over and that still write."""
-        self.dram_number = tiers.host.dram.index(tiers.dram) if tiers.dram is not None else 0
+        self.dram_number = tiers.dram_number
 
     # ---- coming and going
 
