@@ -36,6 +36,13 @@ offload:
 run: {baselines: []}
 """
 DENSE = BASE.replace("{pattern: topk, budget: 512, recent: 64}", "{pattern: dense}")
+RESIDENT = """\
+name: resident
+model: llama-3.1-8b
+hardware: a100-sxm4-80gb
+workload: {kind: batch, size: 2, prompt_tokens: 2048, output_tokens: 8}
+tiers: {dram: {capacity: 64GiB}}
+"""
 
 
 def complaints(content: str, *assignments: str) -> list[str]:
@@ -88,6 +95,13 @@ def test_a_hostile_value_is_refused_with_place_and_mend(assignment: str, words: 
     found = complaints(BASE, assignment)
     assert any(all(word in line for word in words) for line in found), found
     assert all(line.startswith(("--set: ", "s.yaml")) for line in found)
+
+
+@pytest.mark.parametrize("key", ["predictor: last_step", "accuracy: 0.5", "lead: 2", "beta: 0.5", "demand: overlaps"])
+def test_a_prefetch_key_of_running_sequences_without_active_offload_is_refused(key: str) -> None:
+    [found] = complaints(RESIDENT, f"offload.prefetch={{{key}}}")
+    assert f"offload.prefetch.{key.split(':')[0]} = " in found
+    assert "does nothing where running sequences keep all of their KV in VRAM; write a residency below 1" in found
 
 
 def test_a_budget_beyond_what_weights_leave_is_refused_with_the_most() -> None:

@@ -44,6 +44,9 @@ def _without(s: Scenario) -> Iterator[Fault]:
     what = "does nothing where running sequences keep all of their KV in VRAM"
     if s.offload.prefetch.policy in ACTIVE_PREFETCH:
         yield Fault(("offload", "prefetch", "policy"), what, "with prefix reuse alone write queue or none")
+    for key in ("predictor", "accuracy", "lead", "beta", "demand"):
+        if getattr(s.offload.prefetch, key) is not None:
+            yield Fault(("offload", "prefetch", key), what, mend)
     for section, key in (("offload", "staging_layers"), ("offload", "host_cost_per_block"), ("engine", "prefill")):
         values = getattr(s, section)
         if getattr(values, key) != type(values).model_fields[key].default:
