@@ -248,8 +248,8 @@ def test_inspect_columns_name_those_of_a_log(write: Callable[..., Path]) -> None
         ("arrival", "--columns = arrival: is not NAME=COLUMN; write --columns arrival=ts"),
         ("arrival=ts,", "is not NAME=COLUMN"),
         ("arrival=ts,arrival=in", "names arrival twice"),
-        ("when=ts", "is not known; valid: arrival"),
-        ("arrival=when", "is missing"),
+        ("when=ts", "--columns = 'when': is not known; valid: arrival"),
+        ("arrival=when", "say which it is with --columns arrival=NAME"),
     ],
 )
 def test_inspect_columns_that_make_no_sense_are_refused(write: Callable[..., Path], columns: str, said: str) -> None:
@@ -356,7 +356,7 @@ def test_inspect_of_no_file_names_the_nearest(write: Callable[..., Path]) -> Non
 def test_inspect_with_an_unknown_format_lists_the_formats(write: Callable[..., Path]) -> None:
     result = simkv("trace", "inspect", write(row(0, 100, [1])), "--format", "mooncacke")
     assert result.exit_code == 2
-    assert "did you mean 'mooncake'?" in result.stderr
+    assert "--format = 'mooncacke': is not known; did you mean 'mooncake'?" in result.stderr
 
 
 def test_inspect_uses_the_report_of_the_reader(write: Callable[..., Path]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,16 @@ if TYPE_CHECKING:
     from simkv.workload.readers import ReadReport, SessionsSource, TraceSource
 
 _ENDINGS = (".gz", ".jsonl", ".json", ".csv", ".simkv")
+_AS_OPTIONS = (
+    (r"workload\.columns\.(\w+): ", r"--columns \1="),
+    (r"(with|or) workload\.columns\.(\w+)", r"\1 --columns \2=NAME"),
+    (r"^workload\.columns\.", "--columns "),
+    (r"^workload\.columns$", "--columns"),
+    (r"^workload\.format$", "--format"),
+    (r"^workload\.arrival_unit$", "--arrival-unit"),
+    (r"write format: ", "write --format "),
+)
+"""What readers call by a scenario's key, and the option that says it here."""
 
 
 def opened(
@@ -22,8 +34,25 @@ def opened(
     from simkv.workload.readers import ReadReport, open_trace
 
     named = None if columns is None else mapping(columns)
-    source = open_trace(file, format_, columns=named, arrival_unit=arrival_unit)
+    with _by_options():
+        source = open_trace(file, format_, columns=named, arrival_unit=arrival_unit)
     return source, ReadReport(source.reader.name)
+
+
+@contextmanager
+def _by_options() -> Iterator[None]:
+    """Let errors name the options of the command line, where readers name the keys of a scenario."""
+    try:
+        yield
+    except InputError as error:
+        told = [replace(p, path=_as_option(p.path), mend=_as_option(p.mend)) for p in error.problems]
+        raise InputError(told) from error
+
+
+def _as_option(text: str) -> str:
+    for key, option in _AS_OPTIONS:
+        text = re.sub(key, option, text)
+    return text
 
 
 def mapping(text: str) -> dict[str, str]:
@@ -68,7 +97,7 @@ def told(source: TraceSource | SessionsSource, report: ReadReport) -> Iterator[C
     from simkv.cli.progress import Progress
 
     expected = source.expected_requests()
-    with Interrupt() as interrupt, Progress() as shown:
+    with _by_options(), Interrupt() as interrupt, Progress() as shown:
 
         def tick(_: int) -> None:
             interrupt.check()
