@@ -190,6 +190,12 @@ def test_dram_may_be_so_much_a_gpu_and_no_multiple_of_the_pool() -> None:
         resolve_text(SMALL.replace("capacity: 64GB", "ratio: 2"), "s.yaml")
 
 
+def test_placement_that_lacks_a_part_shows_what_one_looks_like() -> None:
+    with pytest.raises(InputError, match=r'engine.placement.kv: is missing; add "kv: \[20, 80\]"'):
+        part = SMALL.replace("kv: [0, 100]}", "activations: [0, 100]}")
+        resolve_text(part.replace("preset: flexgen", "preset: vllm"), "s.yaml")
+
+
 def test_batch_keys_with_another_preset_are_told() -> None:
     with pytest.raises(InputError) as caught:
         whole = SMALL.replace("kv: [0, 100]}", "kv: [0, 100], activations: [100, 0]}")

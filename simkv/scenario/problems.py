@@ -161,6 +161,8 @@ def _at(tree: Any, path: Path) -> Any:
 
 
 def _example(key: str, field: FieldInfo) -> str:
+    if field.examples:
+        return f'"{key}: {field.examples[0]}"'
     quantity = quantity_of(field)
     if quantity is not None:
         return f'"{key}: {units.DIMENSIONS[quantity.dimension].example.split(" or ")[0]}"'
