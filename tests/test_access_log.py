@@ -143,6 +143,10 @@ def test_log_that_is_no_text_is_refused(tmp_path: Path, text: bytes) -> None:
     fault(tmp_path / "log", text)
 
 
+def test_log_that_is_cut_off_asks_for_the_whole(tmp_path: Path) -> None:
+    assert fault(tmp_path / "log", gzip.compress(b"{}" * 9, mtime=0)[:-9]).mend == "get a whole copy of the file"
+
+
 def test_log_with_old_line_ends_is_refused(tmp_path: Path) -> None:
     row = '{"step": 0, "sequence": 0, "blocks": [0]}\r{"step": 1, "sequence": 0, "blocks": [0]}\r'
     assert "is not JSON" in fault(tmp_path / "log", row).what

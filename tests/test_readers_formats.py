@@ -214,7 +214,7 @@ GOOD = json.dumps(mooncake())
         ("null", "null: is null, not an object"),
         ("[]", "[]: is a list, not an object"),
         ("17", "17: is a number, not an object"),
-        (b"\xff\xfe{}", "is not JSON: "),
+        (b"\xff\xfe{}", "is not UTF-8 text; save it as UTF-8"),
         ("[" * 5000, "is not JSON: "),
         ('{"a": "' + "x" * (16 << 20) + '"}', "is longer than 16,777,216 bytes"),
     ],

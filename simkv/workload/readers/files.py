@@ -68,7 +68,8 @@ def head(path: Path) -> bytes:
             start = file.read(HEAD_BYTES)
             start += file.readline(MAX_LINE_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(Problem(f"can't be read: {error}", file=str(path))) from error
+        mend = "" if getattr(error, "errno", None) else "get a whole copy of the file"
+        raise InputError(Problem(f"can't be read: {error}", mend, file=str(path))) from error
     what, mend = _not_text(start)
     if what:
         raise InputError(Problem(what, mend, file=str(path)))

@@ -116,6 +116,11 @@ def _second_try(path: Path, number: int, line: bytes, error: ValueError, report:
             return orjson.loads(line.removeprefix(BOM))
         except orjson.JSONDecodeError as again:
             error = again
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        mend = "save it as UTF-8, one JSON object a line, plain or compressed with gzip"
+        raise _problem(path, number, "", "", "is not UTF-8 text", mend) from None
     mend = "write one JSON object a line (NaN and Infinity are no JSON)"
     raise _problem(path, number, "", excerpt(line), f"is not JSON: {error}", mend) from None
 
