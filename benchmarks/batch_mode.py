@@ -201,8 +201,11 @@ def _beside(predicted: float, observed: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measurements", type=Path)
-    found = measure(parser.parse_args().measurements)
+    parser.add_argument("measurements", type=Path, help="published observations: a list of cases, YAML")
+    path = parser.parse_args().measurements
+    if not path.is_file():
+        parser.error(f"{path}: no such file; name one with a list of cases, each with its id and what was observed")
+    found = measure(path)
     print(f"{'case':<34}{'figure':<28}{'observed':>9}{'T4 fit':>9}{'':>7}{'hardware':>9}{'':>7}  memory")
     for one in found:
         fitted = _beside(one.fitted, one.observed) if one.fitted else f"{'-':>9}{'':>7}"
