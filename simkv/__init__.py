@@ -9,6 +9,7 @@ Floor by floor; nothing imports upward:
 - ``errors`` what can be wrong, and how it is said; ``units`` text to SI and back; ``rng`` named random streams
 - ``model/`` shapes of models, those of any config.json included; ``hardware`` what accelerators can do; ``instances``
   whole machines, their drives and prices; ``catalog/`` all of them by name, from ``data/``
+- ``profile/`` calibration profiles: what a machine was measured to do, as a file
 - ``formulas/`` closed forms: KV size, memory budget, step time, overlap, concurrency
 - ``workload/`` requests: synthetic sources, readers of traces, and what is made of traces
 - ``kvcache/`` prefix index, pools, eviction policies, access patterns, resident set, predictors, reference
@@ -19,6 +20,7 @@ Floor by floor; nothing imports upward:
   forms beside it; ``baselines`` what it is compared with; ``run`` one scenario with its baselines
 - ``hitrate/`` what caches of any size hit of a trace, without time; ``plots/`` figures
 - ``calc/`` closed forms with figures put in, each with formula, inputs and answer
+- ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch
 - ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)
 
 Inside, everything is SI: integer bytes, tokens and blocks, float seconds; names carry the unit.

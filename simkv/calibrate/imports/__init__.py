@@ -1,0 +1,1 @@
+"""Figures that other tools measured, read from what they print."""
