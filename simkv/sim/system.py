@@ -30,6 +30,8 @@ from simkv.workload.request import Request, Source
 if TYPE_CHECKING:
     from simkv.sim.audit import Audit
 
+EngineType = Callable[[Surroundings], ReplicaEngine]
+"""What makes a replica's engine."""
 Listener = Callable[[int, float], None]
 """Called now and then with (requests ended, simulated seconds)."""
 
@@ -37,7 +39,8 @@ Listener = Callable[[int, float], None]
 class System:
     """Hosts, replicas and a router, fed by a source."""
 
-    def __init__(self, config: SystemConfig, source: Source) -> None:
+    def __init__(self, config: SystemConfig, source: Source, engine_type: EngineType | None = None) -> None:
+        """``engine_type``: makes the replicas' engines, where the one that ``config`` asks for isn't meant."""
         if config.replicas < 1 or config.engine.num_gpu_blocks < 1:
             raise InfeasibleError("no room for a single KV block: nothing can be served")
         self.config = config
@@ -48,6 +51,7 @@ class System:
         self.class_names = tuple(one.name for one in self.classes)
         self._number = {name: number for number, name in enumerate(self.class_names)}
         self.together = Together()
+        self._make_engine = engine_type or _engine_type(config)
         self.hosts: list[Host] = []
         self.engines: list[ReplicaEngine] = []
         self.ledgers: list[Ledger] = []
@@ -73,7 +77,7 @@ class System:
             tiers = ReplicaTiers(self.config, host, local)
             mover = Mover(tiers, ledger, self.config.offload)
             number = len(self.engines)
-            self.engines.append(_engine_type(self.config)(Surroundings(
+            self.engines.append(self._make_engine(Surroundings(
                 self.clock, self.config, number, tiers, mover, self.recorder, self.together, self._finished
             )))  # fmt: skip
 
@@ -323,7 +327,7 @@ def _audit(system: System) -> Audit:
     return Audit(system)
 
 
-def _engine_type(config: SystemConfig) -> Callable[[Surroundings], ReplicaEngine]:
+def _engine_type(config: SystemConfig) -> EngineType:
     """Return what serves a replica; a kind is only imported where it is used."""
     if config.active is not None:
         from simkv.sim.active.engine import ActiveEngine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from simkv.kvcache.access import AccessPattern, make_pattern
@@ -22,6 +23,11 @@ from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Ledger
 from simkv.sim.tiers import ReplicaTiers
 
+MakeTraffic = Callable[[Clock, ReplicaTiers, int, Measured], Traffic]
+"""(clock, a replica's tiers, bytes of a piece, where steps are booked) to what moves its pieces."""
+MakeRunner = Callable[[Traffic, ActiveConfig, Gauge], StepRunner]
+"""(what moves pieces, configuration, gauge) to what runs the steps."""
+
 
 class Parts(NamedTuple):
     """What an active engine works with."""
@@ -34,18 +40,31 @@ class Parts(NamedTuple):
     runner: StepRunner
 
 
-def assemble(clock: Clock, config: SystemConfig, tiers: ReplicaTiers, gauge: Gauge, ledger: Ledger) -> Parts:
-    """Return the parts of one replica."""
+def assemble(
+    clock: Clock,
+    config: SystemConfig,
+    tiers: ReplicaTiers,
+    gauge: Gauge,
+    ledger: Ledger,
+    make_traffic: MakeTraffic = Traffic,
+    make_runner: MakeRunner | None = None,
+) -> Parts:
+    """Return the parts of one replica.
+
+    ``make_traffic`` and ``make_runner`` put other parts in the place of the simulated ones, such as a real executor's;
+    ``make_runner`` None: as the configuration says.
+    """
     active = config.active
     assert active is not None
     steps, prefills = Measured(), Measured()
     piece_bytes = config.engine.block_bytes // active.layers
-    traffic = Traffic(clock, tiers, piece_bytes, steps)
+    traffic = make_traffic(clock, tiers, piece_bytes, steps)
     pattern = make_pattern(active.access, config.engine.block_tokens, active.groups, active.seed)
     store = ActiveStore(active, tiers, make_share(config, pattern), pattern, traffic, ledger)
     if active.sparse:
         store.residency = _earned(config, active, store, pattern, traffic)
-    return Parts(steps, prefills, store, _runner(active)(traffic, active, gauge))
+    runner = (make_runner or runner_type(active))(traffic, active, gauge)
+    return Parts(steps, prefills, store, runner)
 
 
 def make_share(config: SystemConfig, pattern: AccessPattern) -> ResidentShare:
@@ -87,7 +106,7 @@ def _earned(
     return share
 
 
-def _runner(active: ActiveConfig) -> type[StepRunner]:
+def runner_type(active: ActiveConfig) -> type[StepRunner]:
     """Return how steps run."""
     if active.incoming == "candidate":
         return BlockByBlock

@@ -8,7 +8,7 @@ the resident share allow.
 
 from __future__ import annotations
 
-from simkv.sim.active.assembly import assemble
+from simkv.sim.active.assembly import Parts, assemble
 from simkv.sim.active.measured import Measured
 from simkv.sim.active.pinned import streamed
 from simkv.sim.active.sequence import Sequence
@@ -29,7 +29,7 @@ class ActiveEngine(ReplicaEngine):
         assert around.config.active is not None
         self.active = around.config.active
         self.scheduler: WaitingQueue = WaitingQueue(self.config.scheduling)
-        self.parts = assemble(self.clock, around.config, self.tiers, self.gauge, self.mover.ledger)
+        self.parts = self._assemble(around)
         self.store = self.parts.store
         self._chunks: list[tuple[Sequence, int]] = []
         self._decoding: list[Sequence] = []
@@ -41,6 +41,10 @@ class ActiveEngine(ReplicaEngine):
         self._waited_s = 0.0
         """How long the step to come waited for what the steps before wrote down."""
         self.store.promises.taken_back.append(self._look_again)
+
+    def _assemble(self, around: Surroundings) -> Parts:
+        """Return the parts that it works with; what runs steps otherwise than in simulated time returns its own."""
+        return assemble(around.clock, around.config, around.tiers, self.gauge, around.mover.ledger)
 
     # ---- what others call
 
