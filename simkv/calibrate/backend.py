@@ -55,13 +55,7 @@ class Backend:
         mean is taken (for calls of microseconds).
         """
         once = self._event_s if self.kind == "cuda" else _wall_s
-        for _ in range(WARM_UP):
-            once(call, inner)
-        seconds: list[float] = []
-        begun = perf_counter()
-        while len(seconds) < FEWEST or (len(seconds) < MOST and perf_counter() - begun < budget_s):
-            seconds.append(once(call, inner))
-        return tuple(seconds)
+        return repeated(lambda: once(call, inner), budget_s)
 
     def _event_s(self, call: Callable[[], object], inner: int) -> float:
         torch = load_torch()
@@ -83,6 +77,25 @@ class Backend:
         """Return ``nbytes`` of the device's memory as bytes, touched."""
         torch = load_torch()
         return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
+
+
+def repeated(once: Callable[[], float], budget_s: float) -> tuple[float, ...]:
+    """Return the seconds that ``once`` says it took, warm-up left out: as many as fit ``budget_s``, within bounds.
+
+    For what prepares each repeat; what is called alike every time is timed by :meth:`Backend.time`.
+    """
+    for _ in range(WARM_UP):
+        once()
+    seconds: list[float] = []
+    begun = perf_counter()
+    while len(seconds) < FEWEST or (len(seconds) < MOST and perf_counter() - begun < budget_s):
+        seconds.append(once())
+    return tuple(seconds)
+
+
+def repeats_take(once_s: float, budget_s: float) -> float:
+    """Return about how long :func:`repeated` takes over what takes ``once_s``."""
+    return max((WARM_UP + FEWEST) * once_s, min(WARM_UP * once_s + budget_s, (WARM_UP + MOST) * once_s))
 
 
 def _wall_s(call: Callable[[], object], inner: int) -> float:
