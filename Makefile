@@ -8,9 +8,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 JOBS ?= 2
 TRACE ?= ../shared/traces/mooncake/conversation_trace.jsonl
+TORCH ?= torch==2.13.0
+SSD ?= .
+CALIBRATE ?= --verify
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format typecheck bench readme clean
+.PHONY: help run test lint format typecheck bench calibrate readme clean
 
 help:
 	@echo 'make run        set up, simulate scenarios/chatbot.yaml, print the answer'
@@ -18,6 +21,7 @@ help:
 	@echo 'make lint       ruff: style and formatting'
 	@echo 'make typecheck  mypy --strict on the package'
 	@echo 'make bench      wall time and memory beside their targets (TRACE=...)'
+	@echo 'make calibrate  measure this machine, its drive under SSD=DIR, and check the model against a real run (needs torch)'
 	@echo 'make readme     fill the README and docs/ with the output of runs'
 	@echo 'make clean      remove .venv, caches and build outputs (reports stay)'
 
@@ -29,7 +33,11 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-torch: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed-torch | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $(VENV)/.installed $@
 
@@ -55,6 +63,9 @@ typecheck: $(VENV)/.installed-dev
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/bench.py --trace $(TRACE)
 	$(BIN)/python benchmarks/access.py
+
+calibrate: $(VENV)/.installed $(VENV)/.installed-torch
+	$(BIN)/simkv calibrate --ssd-path $(SSD) $(CALIBRATE)
 
 readme: $(VENV)/.installed
 	$(BIN)/python -m tests.readme
