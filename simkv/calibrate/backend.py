@@ -54,7 +54,7 @@ class Backend:
         On a GPU by CUDA events around the call; else by the wall clock. ``inner``: calls in one repeat, of which the
         mean is taken (for calls of microseconds).
         """
-        once = self._event_s if self.kind == "cuda" else _wall_s
+        once = self._event_s if self.kind == "cuda" else wall_s
         return repeated(lambda: once(call, inner), budget_s)
 
     def _event_s(self, call: Callable[[], object], inner: int) -> float:
@@ -98,7 +98,8 @@ def repeats_take(once_s: float, budget_s: float) -> float:
     return max((WARM_UP + FEWEST) * once_s, min(WARM_UP * once_s + budget_s, (WARM_UP + MOST) * once_s))
 
 
-def _wall_s(call: Callable[[], object], inner: int) -> float:
+def wall_s(call: Callable[[], object], inner: int = 1) -> float:
+    """Return the seconds of one ``call`` by the wall clock: the mean of ``inner`` of them."""
     begun = perf_counter()
     for _ in range(inner):
         call()
