@@ -120,10 +120,14 @@ def _load_s(config: SystemConfig, below_tokens: float, ssd_tokens: float) -> flo
     blocks, ssd_blocks = below_tokens / engine.block_tokens, ssd_tokens / engine.block_tokens
     size_bytes = blocks * engine.block_bytes
     up_s = max(
-        transfer_s(size_bytes, link.h2d_bytes_per_s, blocks * link.descriptors_per_block, link.latency_s),
+        transfer_s(size_bytes, link.h2d_bytes_per_s, blocks * link.descriptors_per_block, link.latency_s, link.setup_s),
         transfer_s(size_bytes, link.uplink_bytes_per_s),
     )
-    return up_s + transfer_s(ssd_blocks * engine.block_bytes, ssd.read_bytes_per_s, 1, ssd.latency_s)
+    units = ssd_blocks / config.offload.unit_blocks
+    read_s = transfer_s(
+        ssd_blocks * engine.block_bytes, ssd.read_bytes_per_s, units, ssd.request_latency_s, ssd.latency_s
+    )
+    return up_s + read_s
 
 
 def _tpot_s(config: SystemConfig, data: RunData, context: float) -> float:
@@ -182,7 +186,8 @@ def _piece_s(config: SystemConfig, measured: Measured) -> float:
     assert config.active is not None
     nbytes = config.engine.block_bytes / config.active.layers
     link, ssd, loads = config.link, config.ssd, measured.loads_dram + measured.loads_ssd
-    up_s = transfer_s(nbytes, link.h2d_bytes_per_s, 1, link.latency_s)
+    up_s = transfer_s(nbytes, link.h2d_bytes_per_s, 1, link.latency_s, link.setup_s)
     if not loads or not measured.loads_ssd:
         return up_s
-    return up_s + transfer_s(nbytes, ssd.read_bytes_per_s, 1, ssd.latency_s) * measured.loads_ssd / loads
+    read_s = transfer_s(nbytes, ssd.read_bytes_per_s, 1, ssd.request_latency_s, ssd.latency_s)
+    return up_s + read_s * measured.loads_ssd / loads

@@ -58,7 +58,8 @@ def system_config(cost: StepCost | None = None, **changes: Any) -> SystemConfig:
     """Return a system of one replica with VRAM alone; ``changes`` go to whichever section has the field.
 
     ``dram_blocks`` and ``ssd_blocks`` give capacities, ``dram_rate`` the DRAM's bandwidth, ``h2d``/``d2h``/
-    ``duplex``/``latency_s`` the link, ``ssd_read``/``ssd_write``/``ssd_latency_s``/``queue_depth`` the SSD.
+    ``duplex``/``latency_s`` the link, ``ssd_read``/``ssd_write``/``ssd_latency_s``/``queue_depth``/
+    ``request_latency_s`` the SSD.
     """
     take = changes.pop
     config = SystemConfig(
@@ -75,6 +76,7 @@ def system_config(cost: StepCost | None = None, **changes: Any) -> SystemConfig:
             take("ssd_write", RATE / 2),
             take("ssd_latency_s", 0.0),
             take("queue_depth", 1),
+            take("request_latency_s", 0.0),
         ),
         offload=OffloadConfig(),
     )

@@ -53,9 +53,9 @@ def load_is_not_charged(patch: Patch) -> None:
 def write_is_not_carried(patch: Patch) -> None:
     original = Traffic.down
 
-    def down(self: Traffic, dram: int, ssd: int, descriptors: int, done: Any = None) -> None:
+    def down(self: Traffic, pieces: Any, done: Any = None) -> None:
         self.measured.written_bytes += self.piece_bytes
-        original(self, dram, ssd, descriptors, done)
+        original(self, pieces, done)
 
     patch.setattr(Traffic, "down", down)
 

@@ -8,6 +8,7 @@ from typing import Any
 from simkv.errors import InputError, Problem
 from simkv.formulas.step import attention_bytes_per_s
 from simkv.kvcache.access import AccessSpec, Dense, Recall, Replay, TopK, Window
+from simkv.scenario import schema
 from simkv.scenario.active_idle import keeps_prefixes
 from simkv.scenario.offload_schema import (
     ACTIVE_PREFETCH,
@@ -20,7 +21,7 @@ from simkv.scenario.offload_schema import (
 )
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import InlineHardware, Scenario
-from simkv.sim.active.config import ActiveConfig, PrefetchConfig
+from simkv.sim.active.config import ActiveConfig, Contention, LaneFactors, PrefetchConfig
 
 
 def access_spec(offload: Offload) -> AccessSpec:
@@ -60,8 +61,17 @@ def active_config(resolved: Resolved, block_bytes: int, layers: int, seed: int) 
         eviction_half_life=offload.eviction.half_life,
         incoming=offload.eviction.incoming or "protected",
         host_s_per_block=offload.host_cost_per_block,
+        host_s_per_step=offload.host_cost_per_step,
+        contention=contention_config(scenario.contention),
         read_s=read_s(resolved, block_bytes / layers),
     )
+
+
+def contention_config(given: schema.Contention | None) -> Contention:
+    """Return how much computation and copies slow each other."""
+    if given is None:
+        return Contention()
+    return Contention(*(LaneFactors(**dict(factors)) for factors in (given.compute_during, given.during_compute)))
 
 
 def prefetch_config(offload: Offload) -> PrefetchConfig:

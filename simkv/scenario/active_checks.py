@@ -10,6 +10,11 @@ from simkv.scenario.faults import Fault, Given
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH, DenseAccess, ReplayAccess
 from simkv.scenario.schema import Scenario
 
+_ACTIVE_ONLY = (
+    ("offload", "staging_layers"), ("offload", "host_cost_per_block"), ("offload", "host_cost_per_step"),
+    ("engine", "prefill"),
+)  # fmt: skip
+
 
 def active_check(s: Scenario, given: Given, model: ModelShape | None) -> Iterator[Fault]:
     """Yield every fault of a scenario with active offload, or with keys that only it gives a meaning.
@@ -18,7 +23,7 @@ def active_check(s: Scenario, given: Given, model: ModelShape | None) -> Iterato
     """
     if not s.active:
         if not given(("offload", "residency")):  # else it says 1 itself, as the end of a grid does: a note tells
-            yield from _without(s)
+            yield from _without(s, given)
         return
     for check in (_residency, _tiers, _prefetch, _eviction, _reuse, _idle):
         yield from check(s, given)
@@ -38,7 +43,7 @@ def _model(s: Scenario, model: ModelShape | None) -> Iterator[Fault]:
         yield Fault(("offload", "access", "layer_groups"), what, f"write {layers} or less")
 
 
-def _without(s: Scenario) -> Iterator[Fault]:
+def _without(s: Scenario, given: Given) -> Iterator[Fault]:
     """Without active offload its keys do nothing."""
     mend = "write a residency below 1, a vram_budget or a sparse access pattern, or leave it out"
     what = "does nothing where running sequences keep all of their KV in VRAM"
@@ -47,7 +52,9 @@ def _without(s: Scenario) -> Iterator[Fault]:
     for key in ("predictor", "accuracy", "lead", "beta", "demand"):
         if getattr(s.offload.prefetch, key) is not None:
             yield Fault(("offload", "prefetch", key), what, mend)
-    for section, key in (("offload", "staging_layers"), ("offload", "host_cost_per_block"), ("engine", "prefill")):
+    if s.contention is not None and given(("contention",)):
+        yield Fault(("contention",), what, mend)
+    for section, key in _ACTIVE_ONLY:
         values = getattr(s, section)
         if getattr(values, key) != type(values).model_fields[key].default:
             yield Fault((section, key), what, mend)

@@ -16,9 +16,9 @@ ACTIVE_IDLE: dict[Path, str] = {
 
 
 def active_idle_paths(s: Scenario) -> tuple[Path, ...]:
-    """Return the keys that mean nothing in this scenario; none without active offload."""
+    """Return the keys that mean nothing in this scenario: of prefix reuse, and without active offload of that."""
     if not s.active:
-        return ()
+        return (("contention",),)
     moot = s.engine.prefix_caching and not keeps_prefixes(s)
     return (*ACTIVE_IDLE, ("engine", "prefix_caching")) if moot else tuple(ACTIVE_IDLE)
 

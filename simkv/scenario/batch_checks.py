@@ -15,7 +15,7 @@ IDLE: tuple[Path, ...] = (
         "enforce_eager", "hybrid_kv_cache", "reserve_full_prompt", "load", "store_outputs", "prefix_caching",
     )),
     ("engine", "prefill"), ("engine", "preemption"), ("tiers", "relation"), ("tiers", "dram", "ratio"), ("offload",),
-    ("link", "descriptors_per_block"),
+    ("link", "descriptors_per_block"), ("contention",),
 )  # fmt: skip
 """Keys of continuous batching and of reuse, which mean nothing in batch mode."""
 

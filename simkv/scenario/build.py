@@ -45,7 +45,7 @@ def system_config(resolved: Resolved, seed: int | None = None) -> SystemConfig:
         router=s.replicas.router,
         link=link_config(resolved),
         dram=DramConfig(dram.capacity, dram.bandwidth, dram.shared),
-        ssd=SsdConfig(ssd.capacity, ssd.read, ssd.write, ssd.latency, ssd.queue_depth),
+        ssd=SsdConfig(ssd.capacity, ssd.read, ssd.write, ssd.latency, ssd.queue_depth, ssd.request_latency),
         offload=offload_config(resolved),
         active=active_config(resolved, engine.block_bytes, step.layers, s.run.seed if seed is None else seed),
         classes=tuple(
@@ -158,6 +158,7 @@ def link_config(resolved: Resolved) -> LinkConfig:
         chunk_bytes=int(link.chunk),
         uplink_bytes_per_s=uplink_bytes_per_s,
         uplink_replicas=uplink_replicas,
+        setup_s=link.setup,
     )
 
 

@@ -182,6 +182,9 @@ class Offload(Section):
     host_cost_per_block: Annotated[
         Time, Field(description="Active offload: CPU time to look up, score, or move one block; added to each step")
     ] = 0.0
+    host_cost_per_step: Annotated[
+        Time, Field(description="Active offload: CPU time of each step's blocks on top, however many they are")
+    ] = 0.0
 
     @property
     def layer_groups(self) -> int:

@@ -152,7 +152,7 @@ def _rates(engine: Engine, layer: LayerShape, gpu: Gpu, link: LinkConfig, ssd: S
     assert engine.cpu_attention_rate is not None and engine.gpu_batch_size is not None, "resolved"
     rates = hardware_rates(
         gpu, link.h2d_bytes_per_s, link.d2h_bytes_per_s, ssd.read_bytes_per_s, ssd.write_bytes_per_s,
-        engine.cpu_attention_rate, link.latency_s, ssd.latency_s,
+        engine.cpu_attention_rate, link.setup_s + link.latency_s, ssd.latency_s + ssd.request_latency_s,
     )  # fmt: skip
     if engine.constants != "flexgen-t4":
         return rates

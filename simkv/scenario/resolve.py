@@ -103,6 +103,7 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     filler.dram_of_pools()
     notes = (
         *filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario),
+        *not_slowed(filler.scenario),
         *idle_gpus(filler.scenario, loaded.machine.instance),
     )  # fmt: skip
     return Resolved(
@@ -342,6 +343,14 @@ def unreachable(scenario: Scenario) -> list[tuple[str, str]]:
         return []
     key = "bandwidth" if dram.capacity else "capacity"
     return [("unreachable", f"tiers.ssd does nothing: SSD is reached through DRAM, and tiers.dram.{key} is 0")]
+
+
+def not_slowed(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return a note where the machine's contention means nothing: steps are told apart by layer in active offload."""
+    if scenario.contention is None or scenario.active:
+        return []
+    sentence = "contention does nothing: copies and computation slow each other under active offload alone"
+    return [("contention_idle", sentence)]
 
 
 def _at(section: Any, dotted: str) -> tuple[Any, Quantity | None]:

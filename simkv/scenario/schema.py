@@ -157,6 +157,9 @@ class Ssd(Section):
     read: Rate = 7e9
     write: Rate = 5e9
     latency: Time = 80e-6
+    request_latency: Annotated[
+        Time, Field(description="Of each request of one transfer on top, at queue_depth; latency is of the transfer")
+    ] = 0.0
     queue_depth: Annotated[int, Quantity("count", least=1, most=65536)] = 32
 
 
@@ -184,6 +187,7 @@ class Link(Section):
     d2h: Rate
     duplex: Annotated[Rate, Field(description="Both directions together")]
     latency: Annotated[Time, Field(description="Of one descriptor, that is one contiguous piece")] = 3.5e-6
+    setup: Annotated[Time, Field(description="Of one transfer, however many descriptors it has")] = 0.0
     chunk: Annotated[
         FiniteSizeAboveZero, Field(description="A transfer gives way to a more urgent one every chunk")
     ] = 2 << 20
@@ -191,6 +195,29 @@ class Link(Section):
         int | Literal["auto"], Quantity("count", least=1, most=100_000, words=("auto",))
     ] = "auto"
     uplink: Uplink | None = Field(default=None, description="Absent: each GPU's link reaches host memory by itself")
+
+
+Factor = Annotated[float, Quantity("number", least=1, most=1000)]
+
+
+class LaneFactors(Section):
+    """A factor for each lane; 1: none."""
+
+    h2d: Factor = 1.0
+    d2h: Factor = 1.0
+    ssd_read: Factor = 1.0
+    ssd_write: Factor = 1.0
+
+
+class Contention(Section):
+    """Active offload: how much computation and copies slow each other."""
+
+    compute_during: Annotated[
+        LaneFactors, Field(description="How many times longer computation takes while the lane carries something")
+    ] = LaneFactors()
+    during_compute: Annotated[
+        LaneFactors, Field(description="How many times longer the lane's transfers take while the GPU computes")
+    ] = LaneFactors()
 
 
 class ClassSlo(Section):
@@ -251,6 +278,9 @@ class Scenario(Section):
     tiers: Tiers
     link: Link
     offload: Offload
+    contention: Contention | None = Field(
+        default=None, description="Active offload; absent: computation and copies don't slow each other"
+    )
     classes: dict[Name, RequestClass] = Field(default_factory=dict)
     slo: dict[str, TimeAboveZero] = Field(
         default_factory=dict, description="METRIC_STATISTIC: time, such as ttft_p95: 2s"

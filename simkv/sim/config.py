@@ -139,6 +139,8 @@ class LinkConfig:
     """Cap, each direction, on the replicas that share an uplink; ``inf`` for none."""
     uplink_replicas: int = 1
     """How many replicas share one, in order of their numbers on the host."""
+    setup_s: float = 0.0
+    """Cost of one transfer, however many descriptors it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,10 @@ class SsdConfig:
     read_bytes_per_s: float
     write_bytes_per_s: float
     latency_s: float
+    """Cost of one transfer, however many requests it is."""
     queue_depth: int
+    request_latency_s: float = 0.0
+    """Cost of each request on top, at the queue depth."""
 
 
 @dataclass(frozen=True, slots=True)

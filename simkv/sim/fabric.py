@@ -40,11 +40,15 @@ class Transfer:
 class Lane:
     """One direction of a link, or one kind of SSD access."""
 
-    def __init__(self, fabric: Fabric, name: str, bytes_per_s: float, latency_s: float, chunk_bytes: int) -> None:
+    def __init__(
+        self, fabric: Fabric, name: str, bytes_per_s: float, latency_s: float, chunk_bytes: int, setup_s: float = 0.0
+    ) -> None:
+        """``latency_s`` is of each descriptor (on SSDs: request), ``setup_s`` of a transfer."""
         self.fabric = fabric
         self.name = name
         self.bytes_per_s = bytes_per_s
         self.latency_s = latency_s
+        self.setup_s = setup_s
         self.chunk_bytes = chunk_bytes
         self.alone_bytes_per_s = inf
         """The least of the caps on what it shares, DRAM aside: all that it can have."""
@@ -63,9 +67,13 @@ class Lane:
         """False where nothing can ever get through."""
         return self.bytes_per_s > 0.0 and self.alone_bytes_per_s > 0.0
 
+    def overhead_s(self, descriptors: int) -> float:
+        """Time of a transfer in which no byte moves: ``setup + descriptors * latency``."""
+        return self.setup_s + descriptors * self.latency_s
+
     def service_s(self, nbytes: int, descriptors: int) -> float:
-        """Time of an isolated transfer: ``descriptors * latency + bytes / bandwidth``."""
-        return descriptors * self.latency_s + (nbytes / self.bytes_per_s if self.bytes_per_s > 0 else inf)
+        """Time of an isolated transfer: ``setup + descriptors * latency + bytes / bandwidth``."""
+        return self.overhead_s(descriptors) + (nbytes / self.bytes_per_s if self.bytes_per_s > 0 else inf)
 
     def submit(
         self,

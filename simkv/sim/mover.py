@@ -162,7 +162,7 @@ class Mover:
             self._arrived(dram, handle, spans, transfer)
 
         lane = tiers.host.ssd_read
-        carried = lane.submit(units * self.unit_bytes, 1, priority, through, owner.rank)
+        carried = lane.submit(units * self.unit_bytes, units, priority, through, owner.rank)
         self.ledger.carriers[transfer] = lane, carried
         return transfer
 
@@ -270,7 +270,7 @@ class Mover:
             dram.index.unpin(source)
             self._arrived(ssd, target, extent.spans, transfer)
 
-        tiers.host.ssd_write.submit(blocks * self.unit_bytes, 1, WRITE_BACK, through, owner.rank)
+        tiers.host.ssd_write.submit(blocks * self.unit_bytes, blocks, WRITE_BACK, through, owner.rank)
 
     def touch(self, spans: Spans, end: int, owner: Owner) -> None:
         """Renew the recency of a finished request's blocks in DRAM."""
@@ -331,7 +331,7 @@ class Mover:
             return
         transfer, handle, blocks = reserved
         through = partial(self._arrived, ssd, handle, extent.spans, transfer)
-        tiers.host.ssd_write.submit(blocks * self.unit_bytes, 1, WRITE_BACK, through)
+        tiers.host.ssd_write.submit(blocks * self.unit_bytes, blocks, WRITE_BACK, through)
 
     def _arrived(self, pool: KVPool, handle: Node, spans: Spans, transfer: int) -> None:
         pool.index.arrived(handle, spans, transfer)

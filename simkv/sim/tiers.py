@@ -58,12 +58,9 @@ class Host:
         self.ssd = make_pool(config, ssd_units, config.offload.unit_blocks) if ssd_units else None
         self.promises = Promises(self.dram, self.ssd)
         queue_rate = ssd.queue_depth * unit_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
-        self.ssd_read = Lane(
-            self.fabric, "ssd_read", min(ssd.read_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes
-        )
-        self.ssd_write = Lane(
-            self.fabric, "ssd_write", min(ssd.write_bytes_per_s, queue_rate), ssd.latency_s, config.link.chunk_bytes
-        )
+        costs = ssd.request_latency_s, config.link.chunk_bytes, ssd.latency_s
+        self.ssd_read = Lane(self.fabric, "ssd_read", min(ssd.read_bytes_per_s, queue_rate), *costs)
+        self.ssd_write = Lane(self.fabric, "ssd_write", min(ssd.write_bytes_per_s, queue_rate), *costs)
         self.fabric.add_ssd(self.ssd_read, self.ssd_write)
         self.links = [self._add_link(config.link) for _ in range(replicas)]
         self._add_uplinks(config.link)
@@ -93,8 +90,9 @@ class Host:
         return [Owner(*each) for each in zip((*self.ranks, 0), part, worth, strict=True)]
 
     def _add_link(self, link: LinkConfig) -> tuple[Lane, Lane]:
-        h2d = Lane(self.fabric, "h2d", link.h2d_bytes_per_s, link.latency_s, link.chunk_bytes)
-        d2h = Lane(self.fabric, "d2h", link.d2h_bytes_per_s, link.latency_s, link.chunk_bytes)
+        costs = link.latency_s, link.chunk_bytes, link.setup_s
+        h2d = Lane(self.fabric, "h2d", link.h2d_bytes_per_s, *costs)
+        d2h = Lane(self.fabric, "d2h", link.d2h_bytes_per_s, *costs)
         self.fabric.add_link(h2d, d2h, link.duplex_bytes_per_s)
         return h2d, d2h
 

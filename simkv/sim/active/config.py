@@ -26,6 +26,26 @@ class PrefetchConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneFactors:
+    """A factor, 1 or more, for each lane of a replica and its host."""
+
+    h2d: float = 1.0
+    d2h: float = 1.0
+    ssd_read: float = 1.0
+    ssd_write: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """How much computation and copies slow each other."""
+
+    compute_during: LaneFactors = LaneFactors()
+    """How many times longer computation takes while the lane carries something."""
+    during_compute: LaneFactors = LaneFactors()
+    """How many times longer the lane's transfers take while the GPU computes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveConfig:
     """One replica's active offload."""
 
@@ -52,6 +72,10 @@ class ActiveConfig:
     eviction_half_life: float | None = None
     incoming: Literal["protected", "candidate"] = "protected"
     host_s_per_block: float = 0.0
+    """CPU time of managing one block."""
+    host_s_per_step: float = 0.0
+    """CPU time of managing a step's blocks, however many, on top."""
+    contention: Contention = Contention()
     read_s: float = 0.0
     """T_vram: reading one (block, layer) from VRAM."""
 

@@ -377,7 +377,7 @@ class ActiveEngine(ReplicaEngine):
         self._waited_s = 0.0
         work.streams = work.streams and not self._chunks
         work.compute_s = self._compute_s(work)
-        work.host_s = self.active.host_s_per_block * store.residency.blocks_managed
+        work.host_s = self.active.host_s_per_step + self.active.host_s_per_block * store.residency.blocks_managed
         self._work = work
         self.parts.runner.run(work, self._over)
 

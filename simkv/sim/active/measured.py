@@ -42,7 +42,7 @@ class Measured:
     duplex_s: float = 0.0
     """Of it, on transfers that ran while the other direction was busy and the cap on both was the limit."""
     descriptors_s: float = 0.0
-    """Of the service time, what the latencies of pieces take."""
+    """Of the service time, what setting transfers up and the latencies of pieces take."""
     prefetched: int = 0
     used: int = 0
     timely: int = 0

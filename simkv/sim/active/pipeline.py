@@ -240,7 +240,7 @@ class LayerPipeline(StepRunner):
             self.measured.write_wait_s += self.clock._now - begun_s
             self._reach(layer)
 
-        self.traffic.down(pieces.dram, pieces.ssd, pieces.dram_descriptors + pieces.ssd_descriptors, back)
+        self.traffic.down(pieces, back)
 
     # ---- what was resident when attention needed it
 

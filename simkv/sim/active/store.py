@@ -190,7 +190,7 @@ class ActiveStore:
         if shared is None:
             return False
         added, written = shared
-        self.traffic.down(added * self.config.layers, 0, added, written)
+        self.traffic.down(Pieces(added * self.config.layers, 0, added), written)
         return True
 
     def write_evicted(self, seq: Sequence, blocks: NDArray[np.int64], units: int) -> None:
@@ -203,8 +203,9 @@ class ActiveStore:
         settled = seq.homes.settle(blocks)
         assert settled is not None, "more was promised below VRAM than there is"
         places = seq.homes.at[blocks]
-        ssd = int(np.count_nonzero(places == SSD)) * pieces // max(1, len(blocks))
-        self.traffic.down(pieces - ssd, ssd, len(blocks))
+        on_ssd = int(np.count_nonzero(places == SSD))
+        ssd = on_ssd * pieces // max(1, len(blocks))
+        self.traffic.down(Pieces(pieces - ssd, ssd, len(blocks) - on_ssd, on_ssd))
 
     # ---- from prompt to decoding
 

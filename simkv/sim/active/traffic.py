@@ -67,7 +67,7 @@ class Load:
             self._hop(tiers.h2d, pieces.dram, pieces.dram_descriptors, self._through)
         if pieces.ssd:
             up = lambda: self._hop(tiers.h2d, pieces.ssd, pieces.ssd_descriptors, self._through)  # noqa: E731
-            self._hop(tiers.host.ssd_read, pieces.ssd, 1, up)
+            self._hop(tiers.host.ssd_read, pieces.ssd, pieces.ssd_descriptors, up)
 
     def urge(self, needed: int) -> None:
         """Somebody waits for ``needed`` of its pieces from now on; what of them was carried before was hidden."""
@@ -96,7 +96,7 @@ class Load:
         def through() -> None:
             waited_s = max(0.0, clock._now - begun_s - alone_s)
             measured.service_s += alone_s
-            measured.descriptors_s += descriptors * lane.latency_s
+            measured.descriptors_s += lane.overhead_s(descriptors)
             measured.queued_s += count * waited_s + (count - 1) / 2 * alone_s
             if self.priority == DEMAND:
                 waited_s = min(waited_s, clock._now - self._since_s)
@@ -160,7 +160,7 @@ class Traffic:
             total += up.service_s(pieces.dram * self.piece_bytes, pieces.dram_descriptors)
         if pieces.ssd:
             nbytes = pieces.ssd * self.piece_bytes
-            total += read.service_s(nbytes, 1) + up.service_s(nbytes, pieces.ssd_descriptors)
+            total += read.service_s(nbytes, pieces.ssd_descriptors) + up.service_s(nbytes, pieces.ssd_descriptors)
         return total
 
     def up(self, pieces: Pieces, priority: int, done: Done) -> Load:
@@ -177,13 +177,14 @@ class Traffic:
 
     # ---- down
 
-    def down(self, dram: int, ssd: int, descriptors: int, done: Done | None = None) -> None:
+    def down(self, pieces: Pieces, done: Done | None = None) -> None:
         """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD; then call ``done``."""
-        if not dram + ssd:
+        if not len(pieces):
             return
+        nbytes, ssd_bytes = len(pieces) * self.piece_bytes, pieces.ssd * self.piece_bytes
         self.begun_writes += 1
-        self.measured.written_bytes += (dram + ssd) * self.piece_bytes
-        self.measured.ssd_written_bytes += ssd * self.piece_bytes
+        self.measured.written_bytes += nbytes
+        self.measured.ssd_written_bytes += ssd_bytes
 
         def written() -> None:
             if done is not None:
@@ -191,12 +192,12 @@ class Traffic:
             self._written()
 
         def through() -> None:
-            if ssd:
-                self.tiers.host.ssd_write.submit(ssd * self.piece_bytes, 1, WRITE_BACK, written)
+            if pieces.ssd:
+                self.tiers.host.ssd_write.submit(ssd_bytes, pieces.ssd_descriptors, WRITE_BACK, written)
             else:
                 written()
 
-        self.tiers.d2h.submit((dram + ssd) * self.piece_bytes, descriptors, WRITE_BACK, through)
+        self.tiers.d2h.submit(nbytes, pieces.dram_descriptors + pieces.ssd_descriptors, WRITE_BACK, through)
 
     def when_written(self, writes: int, call: Done) -> None:
         """Make ``call`` once ``writes`` write-backs are through, at once where they are."""
