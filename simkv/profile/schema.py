@@ -6,10 +6,12 @@ card named by ``base`` is asked, or the run that needs it says so.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import median
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 SCHEMA = "simkv-calibration-1"
 """Names the shape of the file; a profile of another one is refused."""
@@ -21,6 +23,11 @@ Factor = Annotated[float, Field(ge=1.0, le=1000.0, allow_inf_nan=False)]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 Lane = Literal["h2d", "d2h", "ssd_read", "ssd_write"]
 LANES: tuple[Lane, ...] = ("h2d", "d2h", "ssd_read", "ssd_write")
+
+
+def refused(reason: str, mend: str) -> PydanticCustomError:
+    """Return an error for a validator to raise."""
+    return PydanticCustomError("refused", "{reason}", {"reason": reason, "mend": mend})
 
 
 class Part(BaseModel):
@@ -77,8 +84,21 @@ class LinkFit(Part):
     residual: Residual
     note: Text = ""
 
+    @model_validator(mode="after")
+    def _a_range(self) -> Self:
+        if self.smallest_bytes > self.largest_bytes:
+            raise refused("smallest_bytes is more than largest_bytes", "they are the sizes that were measured")
+        return self
 
-Points = Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, max_length=4096)]
+
+def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    for (before, _), (after, _) in pairwise(points):
+        if before >= after:
+            raise refused(f"x doesn't rise: {after:g} follows {before:g}", "order the points, each x once")
+    return points
+
+
+Points = Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
 """(x, y), x rising."""
 
 
@@ -90,22 +110,41 @@ class AttentionRow(Part):
     """(tokens of context over all sequences, seconds of one layer)."""
 
 
+def _batches(rows: tuple[AttentionRow, ...]) -> tuple[AttentionRow, ...]:
+    for before, after in pairwise(rows):
+        if before.batch >= after.batch:
+            raise refused(f"batch {after.batch} follows {before.batch}", "order the rows by batch, each once")
+    return rows
+
+
+Rows = Annotated[tuple[AttentionRow, ...], Field(min_length=1, max_length=1024), AfterValidator(_batches)]
+"""Batch rising."""
+SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocab")
+"""What makes a model the one that was measured."""
+
+
+def _whole(shape: dict[str, int]) -> dict[str, int]:
+    if set(shape) != set(SHAPE):
+        raise refused("not the shape of a model", f"it has {', '.join(SHAPE)}")
+    return shape
+
+
 class Compute(Part):
     """What computing one model takes, by interpolation between measured points; times of one layer or of the step."""
 
     model: Text
     """Name in the catalogue, or path of a config.json."""
-    shape: dict[str, int]
+    shape: Annotated[dict[str, Annotated[int, Field(ge=1, le=1 << 40)]], AfterValidator(_whole)]
     """``layers hidden heads kv_heads head_dim intermediate vocab``: a model of another shape isn't this one."""
-    dtype: Text
+    dtype: Literal["fp32", "bf16", "fp16"]
     """Of weights and KV."""
     linear: Points
     """(tokens, seconds of one layer): all matrix products and what goes with them."""
     head: Points
     """(sequences that get a token, seconds of one step): last norm, lm_head, choosing a token."""
-    decode: Annotated[tuple[AttentionRow, ...], Field(min_length=1)]
+    decode: Rows
     """Over KV that lies in one piece, batch rising."""
-    paged: Annotated[tuple[AttentionRow, ...], Field(min_length=1)] | None = None
+    paged: Rows | None = None
     """Over KV that is gathered through a block table first: what the verification run does."""
     prefill: Points
     """(tokens of a prompt, seconds of one layer)."""
@@ -179,6 +218,8 @@ class Fit(Part):
     rates: Rates | None = None
     contention: Contention = Contention()
     host: Host | None = None
+    notes: tuple[Text, ...] = ()
+    """What a reader of these figures should know: parts that are missing, factors below 1, times that fall."""
 
 
 class Device(Part):
