@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from simkv.calibrate.backend import Backend, Tensor, load_torch
-from simkv.calibrate.plain import Sizes, free_bytes, plain_sizes
+from simkv.calibrate.measure.topology import free_device_bytes
+from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
 
@@ -174,6 +175,12 @@ class Decoder:
         pool.select(3, offset).index_copy_(0, slots, self.torch.stack((k, v), 1))
 
 
+@lru_cache(maxsize=1)
+def decoder(backend: Backend, shape: ModelShape) -> Decoder:
+    """Return the decoder of ``shape`` with all its layers; the last one asked for is kept, weights and all."""
+    return Decoder(backend, shape)
+
+
 class _Draw:
     """Random weights of one seed, drawn on the device."""
 
@@ -216,14 +223,13 @@ def _item_bytes(backend: Backend) -> int:
 
 def _distinct_layers(backend: Backend, sizes: Sizes, share: bool | None) -> int:
     """Return how many layers get weights of their own: all, unless ``share``, or unless they take half of a GPU."""
-    free = free_bytes(backend)
-    item = _item_bytes(backend)
-    room = None if free is None else (free // 2 // item - sizes.head_params) // sizes.layer_params
+    free, item = free_device_bytes(backend), _item_bytes(backend)
+    room = (free // 2 // item - sizes.head_params) // sizes.layer_params
     distinct = sizes.layers
-    if share or (share is None and backend.kind == "cuda" and room is not None and room < sizes.layers):
-        distinct = min(sizes.layers, max(LEAST_SHARED, min(room or LEAST_SHARED, sizes.layers // 2)))
+    if share or (share is None and backend.kind == "cuda" and room < sizes.layers):
+        distinct = min(sizes.layers, max(LEAST_SHARED, min(room, sizes.layers // 2)))
     needed = item * (sizes.head_params + distinct * sizes.layer_params)
-    if free is not None and needed > free:
+    if needed > free:
         what = f"its weights take {needed / 2**30:.1f} GiB of the {free / 2**30:.1f} GiB that are free"
         raise InputError(Problem(what, "name a smaller model with --model", path="--model", value=sizes.name))
     return distinct

@@ -1,16 +1,13 @@
-"""Which models calibration computes, in plain sizes, and how much memory there is for them."""
+"""Which models calibration computes, and their sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from simkv.calibrate.backend import Backend, load_torch
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
 
-_MEMINFO = Path("/proc/meminfo")
 _BEYOND: dict[str, Callable[[ModelShape], bool]] = {
     "experts": lambda shape: shape.moe is not None,
     "latent attention (MLA)": lambda shape: shape.mla,
@@ -78,13 +75,3 @@ def plain_sizes(shape: ModelShape, layers: int | None = None) -> Sizes:
         vocab=shape.vocab,
         tied=shape.tie_embeddings,
     )
-
-
-def free_bytes(backend: Backend) -> int | None:
-    """Return the memory that is free for weights: the GPU's, or the host's where its kernel says; None: unknown."""
-    if backend.kind == "cuda":
-        return int(load_torch().cuda.mem_get_info()[0])
-    if not _MEMINFO.exists():
-        return None
-    lines = (line.split() for line in _MEMINFO.read_text(encoding="ascii").splitlines())
-    return next((int(line[1]) * 1024 for line in lines if line[0] == "MemAvailable:"), None)
