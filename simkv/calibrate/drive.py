@@ -68,6 +68,10 @@ class Drive:
             os.fdatasync(self._fd)
             self._forget(offset, len(buffer))
 
+    def sync(self) -> None:
+        """Wait until the drive has what was written."""
+        os.fsync(self._fd)
+
     def close(self) -> None:
         """Give the space back."""
         if self._fd >= 0:
@@ -126,7 +130,7 @@ class Drive:
             for offset in range(0, self.nbytes, len(page)):
                 with memoryview(page) as view:
                     self.write(view[: min(len(page), self.nbytes - offset)], offset)
-        os.fsync(self._fd)
+        self.sync()
 
     def _forget(self, offset: int, nbytes: int) -> None:
         if not self.direct and hasattr(os, "posix_fadvise"):

@@ -7,14 +7,14 @@ it. numpy copies without the interpreter's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from simkv.calibrate.backend import repeated, repeats_take, wall_s
+from simkv.calibrate.measure.threads import on_all
 from simkv.calibrate.measure.topology import beyond_caches_bytes, free_host_bytes, numa_nodes
 from simkv.calibrate.task import Bench, Task
 from simkv.profile.schema import Sample
@@ -38,7 +38,7 @@ def tasks(bench: Bench) -> Iterator[Task]:
         once_s = nbytes / _BYTES_PER_S / min(threads, _SATURATED)
         yield Task(
             key,
-            repeats_take(once_s, bench.budget_s) + 4 * once_s,
+            repeats_take(once_s, bench.budget_s) + 2 * nbytes / _TOUCHED_PER_S,
             partial(_measured, bench, nbytes, threads, node, home),
         )
 
@@ -60,12 +60,12 @@ def _measured(bench: Bench, nbytes: int, threads: int, from_node: int, to_node: 
     source, target = np.empty(nbytes, np.uint8), np.empty(nbytes, np.uint8)
     shares = [slice(nbytes * one // threads, nbytes * (one + 1) // threads) for one in range(threads)]
     with _pinned_threads(threads, from_node) as there:
-        _on_all(there, shares, lambda share: source[share].fill(1))
+        on_all(there, shares, lambda share: source[share].fill(1))
     with _pinned_threads(threads, to_node) as here:
-        _on_all(here, shares, lambda share: target[share].fill(0))
+        on_all(here, shares, lambda share: target[share].fill(0))
 
         def call() -> None:
-            _on_all(here, shares, lambda share: np.copyto(target[share], source[share]))
+            on_all(here, shares, lambda share: np.copyto(target[share], source[share]))
 
         seconds = repeated(lambda: wall_s(call), bench.budget_s)
     return [
@@ -86,8 +86,3 @@ def _pinned_threads(threads: int, node: int) -> ThreadPoolExecutor:
             os.sched_setaffinity(0, cpus)  # of the calling thread
 
     return ThreadPoolExecutor(threads, "simkv-dram", stay)
-
-
-def _on_all(pool: ThreadPoolExecutor, shares: list[slice], do: Callable[[slice], Any]) -> None:
-    for one in [pool.submit(do, share) for share in shares]:
-        one.result()
