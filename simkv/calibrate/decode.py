@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from simkv.calibrate.backend import Tensor
 from simkv.calibrate.model import Decoder
@@ -30,9 +30,25 @@ def decode_step(
     takes the new token last; looked up after ``before(layer)``. ``length``: tokens of each row that are valid, the new
     one included.
     """
-    offset = (length - 1) % pool.shape[3]
     x = model.embed(tokens)
-    for layer in range(model.layers):
+    x = decode_layers(model, range(model.layers), x, positions, pool, tables, length, before, after)
+    return model.head(x)
+
+
+def decode_layers(
+    model: Decoder,
+    layers: Iterable[int],
+    x: Tensor,
+    positions: Tensor,
+    pool: Tensor,
+    tables: Sequence[Tensor],
+    length: int,
+    before: Before | None = None,
+    after: After | None = None,
+) -> Tensor:
+    """Return what comes out of ``layers`` ``[batch, hidden]``; everything else as in :func:`decode_step`."""
+    offset = (length - 1) % pool.shape[3]
+    for layer in layers:
         q, k, v = model.project(layer, x, positions)
         if before is not None:
             before(layer)
@@ -42,4 +58,4 @@ def decode_step(
         if after is not None:
             after(layer, attention)
         x = model.close(layer, x, attention)
-    return model.head(x)
+    return x

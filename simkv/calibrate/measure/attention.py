@@ -25,7 +25,7 @@ from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.calibrate.task import Bench, Task
 from simkv.profile.schema import Sample
 
-_CONTEXTS = {True: (256, 512, 1024, 2048, 4096), False: (256, 512, 1024, 2048, 4096, 8192, 16384)}
+_CONTEXTS = {True: (256, 1024, 4096), False: (256, 512, 1024, 2048, 4096, 8192, 16384)}
 _BATCHES = {True: (1, 2, 4), False: (1, 2, 4, 8)}
 _PROMPTS = {True: (128, 512, 2048), False: (128, 256, 512, 1024, 2048, 4096, 8192)}
 """By ``quick``."""
@@ -49,7 +49,7 @@ def tasks(bench: Bench) -> Iterator[Task]:
             layers = _layers_of_call(sizes, batch * context)
             if _CALLS_APART * layers * kv_bytes(backend, sizes, batch * context) > most:
                 continue
-            estimate_s = repeats_s(bench, attention_s(backend, sizes, batch * context, layers)) + 0.2
+            estimate_s = repeats_s(bench, attention_s(backend, sizes, batch * context, layers)) + 0.1
             for kind in _DECODE:
                 measuring = partial(_decode, bench, kind, batch, context, layers)
                 yield Task(f"{kind}/{batch}x{context}", estimate_s, measuring)
