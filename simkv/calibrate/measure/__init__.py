@@ -1,1 +1,4 @@
-"""What is measured, a file each; every file offers ``tasks(bench)``."""
+"""What is measured, a file each, which offers ``tasks(bench)``.
+
+``places``, ``threads`` and ``topology`` serve those that move bytes.
+"""
