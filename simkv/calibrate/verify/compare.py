@@ -1,0 +1,189 @@
+"""Runs the verification: what was measured beside what was predicted."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median_low
+from typing import Any
+
+from simkv.calibrate.copies import CopyEngine
+from simkv.calibrate.drive import Drive, padded
+from simkv.calibrate.model import Decoder
+from simkv.calibrate.task import Bench
+from simkv.calibrate.verify.executor import Observed, RealEngine, Rig
+from simkv.calibrate.verify.pool import ColdStore, HotPool
+from simkv.calibrate.verify.workload import NO_PREFETCH, RESIDENT, RUNS, Workload, choose, predicted
+from simkv.errors import InputError, Problem
+from simkv.profile.load import read_profile
+from simkv.profile.schema import Prediction, Verification, VerifiedRun
+from simkv.scenario.build import system_config, workload_source
+from simkv.scenario.resolve import resolve_text
+from simkv.sim.system import System
+
+Progress = Callable[[float, str], None]
+"""Called with the share that is done and what is done now."""
+REPEATS_QUICK, REPEATS = 3, 5
+_SWITCH_S = 5e-4
+"""How long Python lets one thread run while others wait: copies are handed over in less than a piece takes."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all runs of a verification share."""
+
+    bench: Bench
+    model: Decoder
+    workload: Workload
+    cold: ColdStore
+    profile: Path
+
+
+def verify(profile: Path, bench: Bench, progress: Progress) -> Verification:
+    """Decode for real on ``bench``'s device, and compare with what the simulator says by ``profile``.
+
+    Raises :class:`InputError` for a profile without the figures that the prediction needs, or a CPU without a drive.
+    """
+    on_drive = bench.backend.kind == "cpu"
+    if on_drive and bench.ssd_path is None:
+        what = "on a CPU the KV below the pool lies on a drive"
+        raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path="--verify"))
+    progress(0.0, "choosing a workload")
+    model = Decoder(bench.backend, bench.model)
+    workload = choose(read_profile(profile), profile, bench.model, model.piece_bytes, bench.quick, on_drive)
+    with _ground(bench, model, workload, profile) as ground:
+        seen = _measure(ground, REPEATS_QUICK if bench.quick else REPEATS, progress)
+    said = {run: predicted(workload, run, profile) for run in RUNS}
+    return _verification(workload, seen, said, ground.cold.drive)
+
+
+@contextmanager
+def _ground(bench: Bench, model: Decoder, workload: Workload, profile: Path) -> Iterator[Ground]:
+    """Yield what runs work on; the drive's file is gone afterwards."""
+    stride = padded(workload.piece_bytes)
+    drive = None
+    if workload.on_drive:
+        assert bench.ssd_path is not None
+        drive = Drive(bench.ssd_path, workload.units * workload.layers * stride, fill=False)
+    cold = ColdStore(bench.backend, model, workload.units, workload.dram_units, drive, workload.block_tokens)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        if drive is not None:
+            cold.fill(stride)
+        yield Ground(bench, model, workload, cold, profile)
+    finally:
+        sys.setswitchinterval(before)
+        if drive is not None:
+            drive.close()
+
+
+def _measure(ground: Ground, repeats: int, progress: Progress) -> dict[str, list[Observed]]:
+    """Return every repeat of every run, taken in turn so that a drift of the machine meets all of them."""
+    seen: dict[str, list[Observed]] = {run: [] for run in RUNS}
+    rounds = [(repeat, run) for repeat in range(-1, repeats) for run in RUNS]
+    for done, (repeat, run) in enumerate(rounds):
+        progress(done / len(rounds), f"{run}, {f'repeat {repeat + 1} of {repeats}' if repeat >= 0 else 'warm-up'}")
+        observed = real_run(ground, run)
+        if repeat >= 0:
+            seen[run].append(observed)
+    return seen
+
+
+def real_run(ground: Ground, run: str) -> Observed:
+    """Decode ``run`` once, really."""
+    text = ground.workload.scenario(run)
+    resolved = resolve_text(text, f"verify-{run}.yaml", [f"hardware={ground.profile.resolve()}"])
+    config = system_config(resolved, 0)
+    bench, workload = ground.bench, ground.workload
+    slots = workload.units if run == RESIDENT else min(workload.units, _slots(workload))
+    hot = HotPool(bench.backend, ground.model, slots, workload.block_tokens)
+    copies = CopyEngine(bench.backend, hot.memory, ground.cold.dram, ground.cold.drive, workload.piece_bytes)
+    rig = Rig(bench.backend, ground.model, hot, ground.cold, copies)
+    system = System(config, workload_source(resolved, 0), partial(RealEngine, rig=rig))
+    gc.collect()
+    gc.disable()
+    try:
+        system.run()
+        (engine,) = system.engines
+        assert isinstance(engine, RealEngine)
+        return engine.runner.end()
+    finally:
+        gc.enable()
+        copies.close()
+
+
+def _slots(workload: Workload) -> int:
+    """Return the slots of a pool that keeps a share: that share, and what one step reads beyond it."""
+    share = int(workload.residency * workload.blocks) + 1
+    return workload.batch * (share + workload.budget_tokens // workload.block_tokens + 1)
+
+
+# ---- beside one another
+
+
+def _verification(
+    workload: Workload, seen: dict[str, list[Observed]], said: dict[str, dict[str, Any]], drive: Drive | None
+) -> Verification:
+    typical = {run: _typical(repeats) for run, repeats in seen.items()}
+    runs = tuple(_verified(workload, run, seen, typical, said) for run in RUNS)
+    outputs = {one.digest for repeats in seen.values() for one in repeats}
+    said_no = said[NO_PREFETCH]
+    below = "host memory" if drive is None else "a drive, " + ("O_DIRECT" if drive.direct else drive.why_not)
+    return Verification(
+        runs=runs,
+        bit_identical=len(outputs) == 1,
+        transfer_over_compute=said_no["t_transfer_s"] / said_no["t_compute_s"],
+        note=f"{workload.steps} steps of {workload.batch} sequences, the repeat with the middle step time of "
+        f"{len(seen[RESIDENT])}; KV below the pool on {below}",
+    )
+
+
+def _typical(repeats: list[Observed]) -> Observed:
+    """Return the repeat with the middle step time."""
+    middle = median_low(one.t_step_s for one in repeats)
+    return next(one for one in repeats if one.t_step_s == middle)
+
+
+def _verified(
+    workload: Workload,
+    run: str,
+    seen: dict[str, list[Observed]],
+    typical: dict[str, Observed],
+    said: dict[str, dict[str, Any]],
+) -> VerifiedRun:
+    summary, repeats = said[run], seen[run]
+
+    def beside(measured: Callable[[Observed], float], predicted_: float) -> Prediction:
+        return prediction(measured(typical[run]), predicted_, [measured(one) for one in repeats])
+
+    offloads = run != RESIDENT
+    faster = offloads and run != NO_PREFETCH
+    return VerifiedRun(
+        name=run,
+        scenario=workload.scenario(run),
+        t_step_s=beside(lambda one: one.t_step_s, summary["t_step_s"]),
+        t_compute_s=beside(lambda one: one.t_compute_s, summary["t_compute_s"]),
+        t_transfer_s=beside(lambda one: one.carried_s / len(one.steps_s), summary["t_transfer_s"]),
+        p_hit=beside(lambda one: one.hits / one.reads, summary["p_hit"]),
+        beta=beside(lambda one: one.beta, summary["beta"]) if offloads else None,
+        speedup=prediction(
+            typical[NO_PREFETCH].t_step_s / typical[run].t_step_s,
+            said[NO_PREFETCH]["t_step_s"] / summary["t_step_s"],
+            [slow.t_step_s / fast.t_step_s for slow, fast in zip(seen[NO_PREFETCH], repeats, strict=True)],
+        )
+        if faster
+        else None,
+        outputs=typical[run].digest,
+    )
+
+
+def prediction(measured: float, predicted_: float, repeats: list[float]) -> Prediction:
+    """Return the two beside one another, with the error where that has a meaning."""
+    error = predicted_ / measured - 1 if measured else None
+    return Prediction(measured=measured, predicted=predicted_, error=error, repeats=tuple(repeats))

@@ -1,0 +1,367 @@
+"""A real executor in the place of the simulator's timeline: torch computes, threads move, the wall clock measures.
+
+State and choice are the simulator's own objects: access pattern, resident set with its eviction policy, homes below,
+prefetcher. Only time is real here. A step is asked for as in the simulator (``Work``); its reads are looked up in a
+block table, what misses is loaded when its layer is reached, and what was prefetched is waited for where it is late.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from simkv.calibrate.backend import Backend, Tensor, load_torch
+from simkv.calibrate.copies import DEMAND, NEXT_STEP, CopyEngine, Piece, Ticket
+from simkv.calibrate.decode import decode_step
+from simkv.calibrate.model import Decoder
+from simkv.calibrate.verify.pool import ColdStore, HotPool, units_of
+from simkv.sim.active.assembly import Parts, assemble
+from simkv.sim.active.config import ActiveConfig
+from simkv.sim.active.earned import EarnedShare
+from simkv.sim.active.engine import ActiveEngine
+from simkv.sim.active.homes import DRAM
+from simkv.sim.active.pipeline import StepRunner
+from simkv.sim.active.sequence import Sequence
+from simkv.sim.active.store import ActiveStore
+from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.active.work import Flight
+from simkv.sim.gauge import Gauge
+from simkv.sim.ledger import Done
+from simkv.sim.replica import Surroundings
+
+
+@dataclass
+class Rig:
+    """What a run works with: the device, the model, the pool, what lies below it, the lanes between them."""
+
+    backend: Backend
+    model: Decoder
+    hot: HotPool
+    cold: ColdStore
+    copies: CopyEngine
+
+
+@dataclass
+class Observed:
+    """What a real run showed, by the wall clock."""
+
+    steps_s: list[float] = field(default_factory=list)
+    waited_s: list[float] = field(default_factory=list)
+    """By step, how long the computation waited for pieces."""
+    reads: int = 0
+    hits: int = 0
+    """Reads of (block, layer) pieces, and those that were in the pool when attention needed them."""
+    carried_s: float = 0.0
+    """How long lanes worked on what was needed: demand loads, and prefetches that were read."""
+    digest: str = ""
+    """SHA-256 of attention's outputs, step by step and layer by layer."""
+
+    @property
+    def t_step_s(self) -> float:
+        """Return the mean step."""
+        return sum(self.steps_s) / len(self.steps_s)
+
+    @property
+    def t_compute_s(self) -> float:
+        """Return the mean of what steps took beside waiting for pieces."""
+        return self.t_step_s - sum(self.waited_s) / len(self.waited_s)
+
+    @property
+    def beta(self) -> float:
+        """Return how much of the needed transfers' time was hidden, 0 to 1."""
+        return min(1.0, max(0.0, 1.0 - sum(self.waited_s) / self.carried_s)) if self.carried_s else 1.0
+
+
+def all_of(number: int, call: Done | None) -> Done | None:
+    """Return what is to be called ``number`` times, and makes ``call`` the last time."""
+    if call is None or number == 1:
+        return call
+    left = number
+
+    def one() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            call()
+
+    return one
+
+
+class RealTraffic(Traffic):
+    """Bytes that really move. Prefetches are begun by the runner, which knows the slots."""
+
+    rig: Rig
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.asked: list[Done] = []
+        """Calls to make as the layers of the flight that is being begun arrive."""
+        self.writing: list[tuple[str, int, int]] = []
+        """Pieces that the next ``down`` writes."""
+        self.written: list[Ticket] = []
+
+    def up(self, pieces: Pieces, priority: int, done: Done) -> Any:
+        """Keep what to call when this layer of a prefetch is here."""
+        self.asked.append(done)
+        return pieces
+
+    def down(self, pieces: Pieces, done: Done | None = None) -> None:
+        """Write what :attr:`writing` names down in the background."""
+        if not len(pieces):
+            return
+        self.begun_writes += 1
+        writing, self.writing = self.writing, []
+        tiers = {tier: [piece for piece in writing if piece[0] == tier] for tier in ("dram", "ssd")}
+        parts = [part for part in tiers.values() if part]
+
+        def written() -> None:
+            if done is not None:
+                done()
+            self._written()
+
+        through = all_of(len(parts), written)
+        self.written += [self.rig.copies.store(part, done=through) for part in parts]
+
+    def when_written(self, writes: int, call: Done) -> None:
+        """Wait until ``writes`` write-backs are through, then make ``call``."""
+        while self.ended_writes < writes:
+            self.written.pop(0).wait()
+            self.rig.copies.poll()
+        call()
+
+
+class RealRunner(StepRunner):
+    """Runs a step on the device, and lets simulated time pass by as much as it took."""
+
+    traffic: RealTraffic
+
+    def __init__(self, traffic: Traffic, config: ActiveConfig, gauge: Gauge) -> None:
+        super().__init__(traffic, config, gauge)
+        self.rig: Rig
+        self.engine: RealEngine
+        self.observed = Observed()
+        self.begun_s = 0.0
+        self._torch = load_torch()
+        self._flights: dict[int, Flight] = {}
+        """By unit: the prefetch that brings it, or brought it and nobody has read it."""
+        self._tickets: dict[Flight, list[list[Ticket]]] = {}
+        """By prefetch and layer."""
+        self._temporary: list[int] = []
+        """Units that this step reads and that find no room to stay."""
+        self._outputs: list[Tensor] = []
+        self._tokens: Tensor | None = None
+
+    def run(self, work: Any, over: Done) -> None:
+        """Run the step whose reads were decided."""
+        self.work, self._over = work, over
+        seqs = self.engine.decoding
+        found = self.engine.share.read(seqs)
+        reads = [found.ids[begin:end] for _, begin, end in found.parts()]
+        missing = self._place(seqs, reads)
+        self._fly(work.flights)
+        self._waited_s = 0.0
+        late = {unit: self._flights[unit] for ids in reads for unit in units_of(ids) if unit in self._flights}
+        late = {unit: flight for unit, flight in late.items() if flight not in work.flights}
+        before = self._before(missing, late, sum(len(ids) for ids in reads))
+        self._compute(seqs, reads, before)
+        self._account(late)
+        now = perf_counter()
+        self.observed.steps_s.append(now - self.begun_s)
+        self.observed.waited_s.append(self._waited_s)
+        self.begun_s, passed = now, now - self.begun_s
+        self.rig.hot.give(self._temporary)
+        self._temporary = []
+        self.after(passed, self.finish)
+
+    # ---- the block table
+
+    def prepare(self, seqs: list[Sequence]) -> None:
+        """Put what is resident, and what lies in host memory, where a prefill would have left it; not timed."""
+        hot, cold, units = self.rig.hot, self.rig.cold, self.engine.share.set
+        cold.forget()
+        for seq in seqs:
+            ids = seq.base + np.arange(seq.blocks)
+            for unit in units_of(ids[seq.homes.at[: seq.blocks] == DRAM]):
+                cold.begin(unit)
+            resident = units_of(ids[units.resident(ids)])
+            hot.take(resident)
+            for unit in resident:
+                for layer in range(self.layers):
+                    hot.memory[hot.row(unit, layer)].copy_(cold.content(unit, layer))
+        self.rig.backend.synchronize()
+
+    def _place(self, seqs: list[Sequence], reads: list[Any]) -> list[int]:
+        """Bring the pool in line with the resident set; returns the units that this step must load."""
+        hot, share = self.rig.hot, self.engine.share
+        ids = np.concatenate([seq.base + np.arange(seq.blocks) for seq in seqs])
+        held = set(units_of(ids[share.set.resident(ids) | share.set.pending(ids)]))
+        gone = [unit for unit in hot.where if unit not in held]
+        hot.give(gone)
+        for unit in gone:
+            self._flights.pop(unit, None)
+        flying = {unit for flight in self.work.flights for unit in units_of(flight.ids)}
+        begun = {unit for unit in held if unit not in hot.where} - flying - set(units_of(share.entered))
+        read = units_of(np.concatenate(reads))
+        missing = [unit for unit in read if unit not in hot.where and unit not in begun]
+        self._temporary = [unit for unit in missing if unit not in held]
+        hot.take(unit for unit in [*sorted(held), *self._temporary] if unit not in hot.where)
+        return missing
+
+    def _fly(self, flights: list[Flight]) -> None:
+        """Begin the prefetches of this step, layer by layer."""
+        calls, self.traffic.asked = self.traffic.asked, []
+        for flight in flights:
+            units = units_of(flight.ids)
+            self._flights.update(dict.fromkeys(units, flight))
+            self._tickets[flight] = [self._load(units, layer, NEXT_STEP, calls[layer]) for layer in range(self.layers)]
+
+    def _load(self, units: list[int], layer: int, priority: int, done: Done | None = None) -> list[Ticket]:
+        """Begin to bring one layer of ``units`` up; ``done`` is called when all of it, from either tier, is here."""
+        hot, cold = self.rig.hot, self.rig.cold
+        parts: dict[str, list[Piece]] = {}
+        for unit in units:
+            tier = self.engine.tier(unit)
+            parts.setdefault(tier, []).append((tier, cold.place(tier, unit, layer), hot.row(unit, layer)))
+        through = all_of(len(parts), done)
+        return [self.rig.copies.load(part, priority, through) for part in parts.values()]
+
+    # ---- the step
+
+    def _before(self, missing: list[int], late: dict[int, Flight], reads: int) -> Callable[[int], None]:
+        """Return what to do when the computation comes to a layer's attention."""
+        copies, observed, synchronize = self.rig.copies, self.observed, self.rig.backend.synchronize
+        flights = list(dict.fromkeys(late.values()))
+
+        def before(layer: int) -> None:
+            copies.poll()
+            behind = [flight for flight in flights if not flight.arrived[layer]]
+            observed.reads += reads
+            observed.hits += reads - len(missing) - sum(late[unit] in behind for unit in late)
+            if not missing and not behind:
+                return
+            synchronize()
+            begun = perf_counter()
+            tickets = self._load(missing, layer, DEMAND) if missing else []
+            for flight in behind:
+                for ticket in self._tickets[flight][layer]:
+                    copies.urge(ticket)
+                    tickets.append(ticket)
+            for ticket in tickets:
+                ticket.wait()
+            copies.poll()
+            self._waited_s += perf_counter() - begun
+            observed.carried_s += sum(ticket.busy_s for ticket in tickets)
+
+        return before
+
+    def _compute(self, seqs: list[Sequence], reads: list[Any], before: Callable[[int], None]) -> None:
+        torch, rig = self._torch, self.rig
+        device = rig.backend.device
+        lengths = {len(ids) for ids in reads}
+        tokens = {seq.live.tokens for seq in seqs}
+        assert len(lengths) == len(tokens) == 1, "sequences of a verification run are equally long"
+        context, blocks = tokens.pop(), lengths.pop()
+        slots = [[rig.hot.where[unit] for unit in units_of(np.sort(ids))] for ids in reads]
+        table = torch.tensor(slots, device=device)
+        first_rows = torch.arange(self.layers, device=device).view(-1, 1, 1) * rig.hot.slots
+        length = (blocks - 1) * self.engine.config.block_tokens + context % self.engine.config.block_tokens + 1
+        if self._tokens is None or len(self._tokens) != len(seqs):
+            self._tokens = torch.arange(len(seqs), device=device) + 1
+        positions = torch.full((len(seqs),), context, device=device)
+        self._tokens = decode_step(
+            rig.model, self._tokens, positions, rig.hot.pieces, table + first_rows, length, before,
+            lambda layer, output: self._outputs.append(output.clone()),
+        )  # fmt: skip
+        rig.backend.synchronize()
+
+    def _account(self, late: dict[int, Flight]) -> None:
+        """Count what prefetches that are read now took, once each; what has landed is awaited no more."""
+        for unit, flight in late.items():
+            share = 1 / max(1, len(flight.ids))
+            self.observed.carried_s += share * sum(ticket.busy_s for layer in self._tickets[flight] for ticket in layer)
+            del self._flights[unit]
+
+    def end(self) -> Observed:
+        """Return what was seen, when everything that moves has arrived."""
+        for flight in self._tickets.values():
+            for layer in flight:
+                for ticket in layer:
+                    ticket.wait()
+        for ticket in self.traffic.written:
+            ticket.wait()
+        self.rig.copies.poll()
+        whole = hashlib.sha256()
+        for output in self._outputs:
+            whole.update(output.cpu().contiguous().view(self._torch.uint8).numpy().tobytes())
+        self.observed.digest = whole.hexdigest()
+        return self.observed
+
+
+class RealEngine(ActiveEngine):
+    """The simulator's engine of active offload on a real device: it decides, the rig computes and moves."""
+
+    def __init__(self, around: Surroundings, rig: Rig) -> None:
+        self.rig = rig
+        super().__init__(around)
+        assert isinstance(self.parts.runner, RealRunner)
+        self.runner = self.parts.runner
+        self.runner.engine = self
+        self.runner.rig = rig
+        assert isinstance(self.store.traffic, RealTraffic)
+        self.store.traffic.rig = rig
+
+    def _assemble(self, around: Surroundings) -> Parts:
+        parts = assemble(
+            around.clock, around.config, around.tiers, self.gauge, around.mover.ledger, RealTraffic, RealRunner
+        )
+        _write_really(self, parts.store)
+        return parts
+
+    @property
+    def share(self) -> EarnedShare:
+        """Return the resident set's keeper."""
+        assert isinstance(self.store.residency, EarnedShare), "a verification run reads some of the blocks"
+        return self.store.residency
+
+    @property
+    def decoding(self) -> list[Sequence]:
+        """Return the sequences of the step under way."""
+        return self._decoding
+
+    def tier(self, unit: int) -> str:
+        """Return where ``unit`` lies below the pool."""
+        for seq in self._decoding:
+            if seq.base <= unit < seq.base + len(seq.homes.at):
+                return "dram" if seq.homes.at[unit - seq.base] == DRAM else "ssd"
+        raise AssertionError(f"unit {unit} is nobody's")
+
+    def _begin(self, now: float) -> None:
+        if not self.runner.begun_s:
+            self.runner.prepare(self._decoding)
+            self.runner.begun_s = perf_counter()
+        self.rig.copies.poll()
+        super()._begin(now)
+
+
+def _write_really(engine: RealEngine, store: ActiveStore) -> None:
+    """Let what ``store`` writes down be taken from the pool."""
+    decided = store.write_down
+
+    def write_down(seq: Sequence, blocks: Any, pieces: int) -> None:
+        seq.homes.settle(blocks)
+        hot, cold = engine.rig.hot, engine.rig.cold
+        assert isinstance(store.traffic, RealTraffic)
+        for block in blocks.tolist():
+            unit = int(seq.base + block)
+            tier = "dram" if seq.homes.at[block] == DRAM else "ssd"
+            store.traffic.writing += [
+                (tier, cold.place(tier, unit, layer), hot.row(unit, layer)) for layer in range(hot.layers)
+            ]
+        decided(seq, blocks, pieces)
+
+    store.write_down = write_down  # type: ignore[method-assign]
