@@ -15,8 +15,9 @@ def verification_text(verification: Verification) -> str:
     widths = [max(len(row[column]) for row in (_COLUMNS, *rows)) for column in range(len(_COLUMNS))]
     lines = ["Verification: a real decode beside the simulator's prediction", ""]
     for row in (_COLUMNS, *rows):
-        cells = [cell.ljust(width) if n < 2 else cell.rjust(width) for n, (cell, width) in enumerate(zip(row, widths))]
-        lines.append("  ".join(cells).rstrip())
+        names = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join(names + numbers).rstrip())
     same = "bit-identical with and without offload" if verification.bit_identical else "NOT the same with offload"
     lines += [
         "",
