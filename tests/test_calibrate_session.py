@@ -142,8 +142,14 @@ def test_fault_of_the_program_ends_the_session_with_the_rest_kept(tmp_path: Path
 
 
 def test_partial_that_cant_be_written_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"can't be written.*--out"):
-        Partial(tmp_path / "absent" / "partial.jsonl", AS)
+        Partial(tmp_path / "file" / "partial.jsonl", AS)
+
+
+def test_partial_in_a_folder_that_isnt_there_makes_it(tmp_path: Path) -> None:
+    Partial(tmp_path / "new" / "partial.jsonl", AS)
+    assert (tmp_path / "new" / "partial.jsonl").exists()
 
 
 def test_stages_count_down_to_nothing(tmp_path: Path) -> None:

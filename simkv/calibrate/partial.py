@@ -44,6 +44,7 @@ class Partial:
                 self.kept = dict(_kept(line) for line in lines[1:])
             else:
                 self.differs = differs if lines else ()
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(header) + "\n", "utf-8")
         except OSError as error:
             raise _unwritable(path, error) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from simkv.cli import calc, catalog, hitrate, init, run, schema, trace
+from simkv.cli import calc, calibrate, catalog, hitrate, init, run, schema, trace
 from simkv.cli.guard import Guarded
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ app.add_typer(calc.app, name="calc")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(trace.app, name="trace")
 app.command("hitrate")(hitrate.hitrate)
+app.command("calibrate")(calibrate.calibrate)
 app.command("schema")(schema.schema)
 app.command("init")(init.init)
 

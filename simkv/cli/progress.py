@@ -29,14 +29,15 @@ class Progress:
         if self._shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def __call__(self, fraction: float) -> None:
-        """Note that ``fraction`` (0 to 1) of the work is done."""
+    def __call__(self, fraction: float, doing: str = "") -> None:
+        """Note that ``fraction`` (0 to 1) of the work is done, and what is done next."""
         now_s = time.monotonic()
         if not self._terminal or now_s < self._next_s:
             return
         self._next_s = now_s + _EVERY_S
         self._shown = True
-        print(f"\r\x1b[K{self.line(fraction, now_s - self._start_s)}", end="", file=sys.stderr, flush=True)
+        line = self.line(fraction, now_s - self._start_s) + (f"  {doing}" if doing else "")
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     @staticmethod
     def line(fraction: float, elapsed_s: float) -> str:

@@ -1,0 +1,25 @@
+"""Which measurements a calibration takes, in which order: what others rest on first, what disturbs last."""
+
+from __future__ import annotations
+
+from simkv.calibrate.measure import attention, contention, dram, host, linear, links, memory, ssd, step
+from simkv.calibrate.task import Bench, Task
+
+MEASURES = (host, links, memory, dram, linear, attention, step, ssd, contention)
+"""The drive late: writes of before go on in it for a while, which nothing but contention's copies then feels."""
+MODELS = {"cpu": "smollm2-135m", "cuda": "llama-3.1-8b"}
+"""Whose shapes are computed where none is named."""
+
+
+def plan(bench: Bench) -> tuple[Task, ...]:
+    """Return every task for ``bench``, in order; of each key the first."""
+    tasks: dict[str, Task] = {}
+    for measure in MEASURES:
+        for task in measure.tasks(bench):
+            tasks.setdefault(task.key, task)
+    return tuple(tasks.values())
+
+
+def estimate_s(tasks: tuple[Task, ...]) -> float:
+    """Return about how long ``tasks`` take."""
+    return sum(task.estimate_s for task in tasks)

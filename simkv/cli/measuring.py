@@ -1,0 +1,184 @@
+"""What ``simkv calibrate`` does between its options and its answer: open the device, measure with progress, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import typer
+
+from simkv.errors import InputError, Problem
+from simkv.units import short
+
+if TYPE_CHECKING:
+    from simkv.calibrate.backend import Kind
+    from simkv.calibrate.partial import Partial
+    from simkv.calibrate.session import Measured, Stage
+    from simkv.calibrate.task import Bench, Task
+    from simkv.profile.schema import Profile
+
+HOT_POOL_BYTES = 2 << 30
+_MOST_OF_MEMORY = 0.5
+
+
+def kind_of(device: str | None) -> Kind:
+    """Return the device that is asked for, or the best that there is. Raises :class:`InputError` without torch."""
+    from simkv.calibrate.backend import Kind, load_torch
+
+    torch = load_torch()
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    for kind in get_args(Kind):
+        if device == kind:
+            return kind  # type: ignore[no-any-return]
+    raise InputError(Problem("is no kind of device", "write cuda or cpu", path="--device", value=device))
+
+
+def open_bench(
+    kind: Kind, *, quick: bool, ssd_path: Path | None, model: str | None, dtype: str | None, threads: int | None,
+    hot_pool: float | None,
+) -> Bench:  # fmt: skip
+    """Return what is measured. Raises :class:`InputError` where it can't be."""
+    from simkv.calibrate.backend import open_backend
+    from simkv.calibrate.plan import MODELS
+    from simkv.calibrate.task import Bench
+    from simkv.catalog import load_model
+
+    for option, value, needs in (("--threads", threads, "cpu"), ("--hot-pool", hot_pool, "cpu")):
+        if value is not None and kind != needs:
+            raise InputError(Problem(f"does nothing with --device {kind}", "leave it out", path=option))
+    pool = int(HOT_POOL_BYTES if hot_pool is None else hot_pool) if kind == "cpu" else 0
+    _check_room(pool)
+    return Bench(open_backend(kind, dtype, threads), load_model(model or MODELS[kind]), quick, ssd_path, pool)
+
+
+def _check_room(pool_bytes: int) -> None:
+    from simkv.calibrate.environment import memory_bytes
+
+    memory = memory_bytes()
+    if memory is not None and pool_bytes > _MOST_OF_MEMORY * memory:
+        what = f"more than half of this machine's {short(memory, 'size')}"
+        raise InputError(Problem(what, "give less", path="--hot-pool", value=short(pool_bytes, "size")))
+
+
+def check_out(out: Path) -> None:
+    """Raise InputError where something else than a profile is at ``out``."""
+    from simkv.profile.load import read_profile
+
+    if out.exists():
+        try:
+            read_profile(out)
+        except InputError as error:
+            problem = error.problems[0]
+            what = f"isn't a profile that could be replaced: {problem.what}"
+            raise InputError(Problem(what, "move it away, or name another file by --out", file=str(out))) from None
+
+
+def measure(bench: Bench, out: Path, environment: dict[str, Any], fresh: bool) -> tuple[Measured, Partial]:
+    """Return everything measured, what an earlier call kept included; tells how it goes on stderr."""
+    from simkv.calibrate.assemble import measured_as
+    from simkv.calibrate.partial import Partial
+    from simkv.calibrate.plan import plan
+    from simkv.calibrate.session import measure
+
+    tasks = plan(bench)
+    partial = Partial(_partial_path(out), measured_as(bench, environment), fresh)
+    for sentence in _beginning(tasks, partial, environment):
+        typer.echo(sentence, err=True)
+    with _progress() as shown, _kept(partial, tasks):
+
+        def progress(stage: Stage) -> None:
+            doing = f"{stage.done + 1} of {stage.tasks}: {stage.key}"
+            shown(stage.passed_s / (stage.passed_s + stage.left_s or 1.0), doing)
+
+        return measure(tasks, partial, progress), partial
+
+
+def _partial_path(out: Path) -> Path:
+    return out.with_name(f"{out.name.removesuffix('.json')}.partial.jsonl")
+
+
+def _beginning(tasks: tuple[Task, ...], partial: Partial, environment: dict[str, Any]) -> Iterator[str]:
+    from simkv.calibrate.environment import BUSY
+    from simkv.calibrate.session import left_s
+
+    if partial.differs:
+        yield f"{partial.path} is of another machine or other settings ({', '.join(partial.differs)}): begun anew"
+    there = sum(task.key in partial.kept for task in tasks)
+    if there:
+        yield f"resuming: {there} of {len(tasks)} measurements are there (--fresh takes them again)"
+    load = environment.get("load_per_core", 0.0)
+    if load > BUSY:
+        yield f"warning: other programs run (load {load:.1f} per core): figures will be noisy"
+    yield f"{len(tasks) - there} measurements, about {left_s(tasks, tasks, partial.kept):.0f} s"
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Yield what shows progress, and ends at Ctrl-C between two measurements."""
+    from simkv.cli.interrupt import Interrupt
+    from simkv.cli.progress import Progress
+
+    with Interrupt() as interrupt, Progress() as shown:
+
+        def progress(fraction: float, doing: str = "") -> None:
+            interrupt.check()
+            shown(fraction, doing)
+
+        yield progress
+
+
+@contextmanager
+def _kept(partial: Partial, tasks: tuple[Task, ...]) -> Iterator[None]:
+    from simkv.cli.guard import INTERRUPTED
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        there = sum(task.key in partial.kept for task in tasks)
+        typer.echo(f"kept: {there} of {len(tasks)} measurements; run the same command to go on", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def verified(path: Path, bench: Bench) -> Profile:
+    """Return the profile in ``path``, verified on this machine; the file then holds that too."""
+    from simkv.calibrate.verify import verify
+    from simkv.cli.guard import INTERRUPTED
+    from simkv.profile.load import read_profile, write_profile
+
+    try:
+        with _progress() as shown:
+            verification = verify(path, bench, shown)
+    except KeyboardInterrupt:
+        typer.echo(f"kept: {path}, not verified; --verify-only {path} does that", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    profile = read_profile(path).model_copy(update={"verification": verification})
+    write_profile(profile, path)
+    return profile
+
+
+def bench_of(path: Path, ssd_path: Path | None) -> Bench:
+    """Return what the profile in ``path`` was measured with. Raises :class:`InputError` on another machine."""
+    from simkv.calibrate.assemble import other_machine
+    from simkv.calibrate.environment import environment
+    from simkv.profile.load import read_profile
+
+    profile = read_profile(path)
+    settings = profile.environment.get("settings")
+    if (
+        profile.device.kind == "imported"
+        or not isinstance(settings, dict)
+        or not isinstance(settings.get("model"), str)
+    ):
+        raise InputError(Problem("wasn't measured by simkv calibrate", "measure, with --verify", file=str(path)))
+    threads = profile.environment.get("threads") if profile.device.kind == "cpu" else None
+    bench = open_bench(
+        profile.device.kind, quick=bool(settings.get("quick")), ssd_path=ssd_path, model=settings["model"],
+        dtype=settings.get("dtype"), threads=threads, hot_pool=settings.get("hot_pool_bytes"),
+    )  # fmt: skip
+    if differs := other_machine(profile, environment(bench.backend, ssd_path)):
+        what = f"is of another machine or other versions ({', '.join(differs)})"
+        raise InputError(Problem(what, "measure this one, with --verify", file=str(path)))
+    return bench
