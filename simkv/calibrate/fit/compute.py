@@ -1,4 +1,4 @@
-"""What computing one model takes: tables of medians as measured, and the overhead that whole steps have beyond them."""
+"""What computing one model takes: tables of medians as measured, and the overhead of whole steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from simkv.calibrate.fit.points import Point, Table, interpolate, points_of, residual_of, table
-from simkv.calibrate.fit.robust import Array, nonnegative_fit, separable
+from simkv.calibrate.fit.points import Pairs, Point, interpolate, points_of, residual_of, table
+from simkv.calibrate.fit.robust import nonnegative_fit
+from simkv.formulas.interpolated import InterpolatedStep, Table
 from simkv.model import ModelShape
 from simkv.profile.schema import AttentionRow, Compute, Residual, Sample
 
@@ -48,19 +49,27 @@ def fit_compute(samples: Sequence[Sample], model: ModelShape, dtype: str) -> tup
         "model": model.name, "shape": model_shape(model), "dtype": dtype, **parts, "decode": decode,
         "paged": paged or None, "layer_overhead_s": 0.0, "step_overhead_s": 0.0, "residual": nothing_yet,
     })  # fmt: skip
-    fitted, more = _with_overheads(bare, points_of(samples, "step"))
+    fitted, more = _with_overhead(bare, points_of(samples, "step"))
     return fitted, notes + more
 
 
-def step_s(compute: Compute, batch: float, context: float, layers: float | None = None) -> float:
-    """Seconds of a whole decode step of ``batch`` sequences of ``context`` tokens each; ``layers``: None, the model's.
+def whole_step(compute: Compute) -> InterpolatedStep:
+    """Return step times as the simulator puts them together, with attention through a block table where measured.
 
-    Attention is that through a block table, where it was measured.
+    What is beyond the range goes on in proportion: there it isn't compared with anything.
     """
-    rows = compute.paged or compute.decode
-    layer = interpolate(compute.linear, batch) + attention_s(rows, batch, context) + compute.layer_overhead_s
-    count = compute.shape["layers"] if layers is None else layers
-    return compute.step_overhead_s + count * layer + interpolate(compute.head, batch)
+    return InterpolatedStep(
+        layers=compute.shape["layers"], linear=Table(compute.linear, float), head=Table(compute.head, float),
+        decode=compute.paged or compute.decode, prefill=compute.prefill,
+        layer_overhead_s=compute.layer_overhead_s, step_overhead_s=compute.step_overhead_s,
+    )  # fmt: skip
+
+
+def step_s(compute: Compute, step: Point) -> float | None:
+    """Seconds of the whole decode step ``step``; None where one of its parts wasn't measured that far."""
+    whole, batch = whole_step(compute), int(step.number("batch"))
+    seconds, _, _ = whole.decode(batch, batch * int(step.number("context")))
+    return None if whole.outside() else seconds
 
 
 def attention_s(rows: Sequence[AttentionRow], batch: float, context: float) -> float:
@@ -83,7 +92,7 @@ def paged_points(samples: Iterable[Sample]) -> list[Point]:
     return [p for p in points if p.number("block_tokens") == most]
 
 
-def _per_layer(samples: Sequence[Sample], kind: str, key: str) -> Table:
+def _per_layer(samples: Sequence[Sample], kind: str, key: str) -> Pairs:
     return table((p.number(key), p.seconds / p.number("layers")) for p in points_of(samples, kind))
 
 
@@ -106,44 +115,21 @@ def _falls(name: str, found: Sequence[tuple[float, float]]) -> list[str]:
     return [f"{name}: {', '.join(falls[:_NAMED])}{more}"] if falls else []
 
 
-def _with_overheads(bare: Compute, steps: Sequence[Point]) -> tuple[Compute, list[str]]:
-    """Return ``bare`` with what whole ``steps`` take beyond the sum of their parts, and how well all that fits."""
-    known = [step for step in steps if _in_range(bare, step)]
+def _with_overhead(bare: Compute, steps: Sequence[Point]) -> tuple[Compute, list[str]]:
+    """Return ``bare`` with what whole ``steps`` take beyond the sum of their parts, and how well all that fits.
+
+    All of it counts as the step's, nothing as a layer's: steps of one model can't tell these apart.
+    """
+    known = [(step, parts_s) for step in steps if (parts_s := step_s(bare, step)) is not None]
     if not known:
-        return bare, ["no whole step was measured: overheads are taken to be 0"]
-    layers = np.array([step.number("layers", bare.shape["layers"]) for step in known])
-    parts, seconds = _put_together(bare, known), np.array([step.seconds for step in known])
-    terms = np.column_stack([np.ones_like(layers), layers])
-    if separable(terms):
-        step_overhead_s, layer_overhead_s = nonnegative_fit(terms, seconds, given=parts)
-    else:
-        step_overhead_s, layer_overhead_s = nonnegative_fit(terms[:, :1], seconds, given=parts)[0], 0.0
-    whole = bare.model_copy(update={
-        "step_overhead_s": float(step_overhead_s), "layer_overhead_s": float(layer_overhead_s),
-    })  # fmt: skip
-    residual = residual_of(_put_together(whole, known), seconds)
+        return bare, ["overheads are taken to be 0: no whole step was measured in the range of its parts"]
+    seconds, parts = np.array([step.seconds for step, _ in known]), np.array([parts_s for _, parts_s in known])
+    overhead_s = float(nonnegative_fit(np.ones((len(known), 1)), seconds, given=parts)[0])
+    notes = []
     share = float(np.median(parts / seconds))
-    notes = [f"parts take {share - 1:.0%} longer than whole steps, by themselves"] if share > 1.0 + _FALLS else []
+    if share > 1.0 + _FALLS:
+        notes.append(f"parts timed by themselves take {share - 1:.0%} longer than whole steps")
     if len(known) < len(steps):
         notes.append(f"{len(steps) - len(known)} whole steps are outside the range of their parts, and left out")
-    return whole.model_copy(update={"residual": residual}), notes
-
-
-def _put_together(compute: Compute, steps: Sequence[Point]) -> Array:
-    return np.array([
-        step_s(compute, s.number("batch"), s.number("context"), s.number("layers", compute.shape["layers"]))
-        for s in steps
-    ])  # fmt: skip
-
-
-def _in_range(compute: Compute, step: Point) -> bool:
-    """Say whether every part of a step is within what was measured of it."""
-    batch, context = step.number("batch"), step.number("context")
-    rows = compute.paged or compute.decode
-    around = [row for row in rows if row.batch <= batch][-1:] + [row for row in rows if row.batch >= batch][:1]
-    lengths = [(row.context[0][0] / row.batch, row.context[-1][0] / row.batch) for row in around]
-    return (
-        all(points[0][0] <= batch <= points[-1][0] for points in (compute.linear, compute.head))
-        and rows[0].batch <= batch <= rows[-1].batch
-        and all(low <= context <= high for low, high in lengths)
-    )
+    residual = residual_of(parts + overhead_s, seconds)
+    return bare.model_copy(update={"step_overhead_s": overhead_s, "residual": residual}), notes

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from simkv.calibrate.fit.points import Point, Table, points_of, residual_of, table
+from simkv.calibrate.fit.points import Pairs, Point, points_of, residual_of, table
 from simkv.calibrate.fit.robust import Array, nonnegative_fit, separable
 from simkv.formulas.transfer import transfer_s
 from simkv.profile.schema import LinkFit, Sample
@@ -19,6 +19,8 @@ _OUTSIDE = 0.1
 """Weight of pieces outside that range."""
 _DEPARTS = 0.15
 """Share by which the pieces of one size are off where the note says so."""
+_SHOWS = 0.05
+"""Least share of some transfer's time that its bytes must take for a bandwidth to be told."""
 
 
 def link_s(fit: LinkFit, piece_bytes: float, pieces: float = 1) -> float:
@@ -93,14 +95,15 @@ def fit_link(points: Sequence[Point], remarks: Sequence[str] = ()) -> LinkFit | 
     weights = np.where((sizes >= low) & (sizes <= high), 1.0, _OUTSIDE)
     terms, notes = _terms(sizes, pieces, seconds)
     solution = dict(zip(terms, nonnegative_fit(np.column_stack(list(terms.values())), seconds, weights), strict=True))
-    if solution["bytes"] == 0.0:
+    fitted = _sum(terms, solution)
+    if np.max(solution["bytes"] * terms["bytes"] / fitted) < _SHOWS:
         solution = _bounded(terms, seconds, weights)
+        fitted = _sum(terms, solution)
         notes.append("no piece is large enough to show the bandwidth, which is the best rate seen")
-    fitted = sum(solution[name] * term for name, term in terms.items())
     notes += _departures(sizes, seconds / fitted - 1)
     return LinkFit(
-        setup_s=solution.get("setup", 0.0), latency_s=solution.get("latency", 0.0),
-        bytes_per_s=1 / solution["bytes"], smallest_bytes=float(sizes.min()), largest_bytes=float(sizes.max()),
+        setup_s=float(solution.get("setup", 0.0)), latency_s=float(solution.get("latency", 0.0)),
+        bytes_per_s=float(1 / solution["bytes"]), smallest_bytes=float(sizes.min()), largest_bytes=float(sizes.max()),
         residual=residual_of(fitted, seconds), note="; ".join([*remarks, *notes]),
     )  # fmt: skip
 
@@ -120,6 +123,11 @@ def _terms(sizes: Array, pieces: Array, seconds: Array) -> tuple[dict[str, Array
     if (pieces == pieces[0]).all() and "latency" in terms:
         notes[-1] = f"setup can't be told from latency, which takes all: every transfer has {pieces[0]:g} piece(s)"
     return terms, notes[:1]
+
+
+def _sum(terms: dict[str, Array], solution: dict[str, float]) -> Array:
+    fitted: Array = np.column_stack(list(terms.values())) @ np.array([solution[name] for name in terms])
+    return fitted
 
 
 def _bounded(terms: dict[str, Array], seconds: Array, weights: Array) -> dict[str, float]:
@@ -145,7 +153,7 @@ def _departures(sizes: Array, errors: Array) -> list[str]:
     return notes
 
 
-def _run(by_size: Table) -> Table:
+def _run(by_size: Pairs) -> Pairs:
     """Return the first of ``by_size`` that are off, all in the same direction."""
     side = 1 if by_size[0][1] > 0 else -1
     length = next((k for k, (_, error) in enumerate(by_size) if side * error <= _DEPARTS), len(by_size))
@@ -159,7 +167,7 @@ def duplex_bytes_per_s(samples: Iterable[Sample]) -> float | None:
     return median([2 * _moved(p) / p.seconds for p in points if _moved(p) >= most / 4]) if points else None
 
 
-def by_buffer(samples: Iterable[Sample], kind: str) -> Table | None:
+def by_buffer(samples: Iterable[Sample], kind: str) -> Pairs | None:
     """Return (bytes of the host's buffer, B/s) of ``h2d_buffer`` or ``d2h_buffer``."""
     points, _ = host_copies(samples, kind)
     return table((p.number("buffer_bytes"), p.number("bytes") / p.seconds) for p in points) or None

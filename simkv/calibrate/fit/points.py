@@ -10,7 +10,7 @@ from typing import TypeAlias
 from simkv.profile.schema import Residual, Sample
 
 Setting: TypeAlias = float | int | str | bool
-Table: TypeAlias = tuple[tuple[float, float], ...]
+Pairs: TypeAlias = tuple[tuple[float, float], ...]
 """(x, y), x strictly rising."""
 
 
@@ -35,7 +35,7 @@ def points_of(samples: Iterable[Sample], kind: str) -> list[Point]:
     return [Point(dict(at), median(seconds)) for at, seconds in repeats.items()]
 
 
-def table(pairs: Iterable[tuple[float, float]]) -> Table:
+def table(pairs: Iterable[tuple[float, float]]) -> Pairs:
     """Return ``pairs`` by rising x, those of the same x as their median; nothing is smoothed."""
     together: dict[float, list[float]] = {}
     for x, y in pairs:

@@ -116,9 +116,7 @@ def _computing(samples: Sequence[Sample], compute: Compute) -> dict[str, Predict
             p.number("layers") * attention_s(compute.decode, p.number("batch"), p.number("context"))
         ),
         "paged_attention": through_blocks,
-        "step": lambda p: step_s(
-            compute, p.number("batch"), p.number("context"), p.number("layers", compute.shape["layers"])
-        ),
+        "step": lambda p: step_s(compute, p),
     }
 
 
