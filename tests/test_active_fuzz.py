@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from simkv.formulas.step import ConstantStep
 from simkv.kvcache.access import Dense, Recall, Replay, TopK, Window
+from simkv.sim.active.config import Contention, LaneFactors
 from simkv.sim.active.measured import Measured
 from simkv.sim.config import SystemConfig
 from simkv.workload.request import Request
@@ -82,6 +84,19 @@ def _tiers(rng: random.Random) -> dict[str, Any]:
     }
 
 
+def _with_costs(rng: random.Random, config: SystemConfig) -> SystemConfig:
+    """Return ``config`` with what a real machine adds: setup, requests, contention, CPU time a step; some of it 0."""
+    assert config.active is not None
+    factors = [LaneFactors(*(rng.choice((1.0, 1.2, 4.0)) for _ in range(4))) for _ in range(2)]
+    contention = Contention(*factors) if rng.random() < 0.7 else Contention()
+    return replace(
+        config,
+        active=replace(config.active, host_s_per_step=rng.choice((0.0, 0.004)), contention=contention),
+        link=replace(config.link, setup_s=rng.choice((0.0, 0.002))),
+        ssd=replace(config.ssd, request_latency_s=rng.choice((0.0, 0.001))),
+    )
+
+
 def system(rng: random.Random, folder: Path) -> tuple[SystemConfig, list[Request]]:
     """Return a random system and its requests."""
     requests = _requests(rng)
@@ -145,3 +160,17 @@ def test_any_system_finishes_under_all_laws(part: int, tmp_path: Path) -> None:
         assert (data.finished + data.rejected, data.live) == (len(requests), 0), seed
         assert data.active is not None
         _hold(data.active, config)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_any_system_with_the_costs_of_a_machine_finishes_under_all_laws(part: int, tmp_path: Path) -> None:
+    for number in range(RUNS // PARTS // 2):
+        seed = part * RUNS + number + 100_000
+        rng = random.Random(seed)
+        config, requests = system(rng, tmp_path)
+        config = _with_costs(rng, config)
+        data = make.run(config, requests)
+        assert (data.finished + data.rejected, data.live) == (len(requests), 0), seed
+        assert data.active is not None
+        _hold(data.active, config)
+        assert data.active.contended_s >= 0.0 and data.active.hindered_s >= 0.0

@@ -13,6 +13,8 @@ from simkv.errors import LawError
 from simkv.kvcache.access import TopK
 from simkv.kvcache.residency import ResidentSet
 from simkv.sim.active.ahead import NextStep
+from simkv.sim.active.computation import Contended, Undisturbed
+from simkv.sim.active.config import Contention, LaneFactors
 from simkv.sim.active.earned import EarnedShare
 from simkv.sim.active.engine import ActiveEngine
 from simkv.sim.active.homes import Homes
@@ -121,8 +123,22 @@ def budget_is_never_divided(patch: Patch) -> None:
 
 
 def step_ends_too_soon(patch: Patch) -> None:
-    original = LayerPipeline.after
-    patch.setattr(LayerPipeline, "after", lambda self, seconds, call: original(self, seconds / 2, call))
+    original = Undisturbed.run
+    patch.setattr(Undisturbed, "run", lambda self, seconds, call: original(self, seconds / 2, call))
+
+
+def slowing_is_not_booked(patch: Patch) -> None:
+    patch.setattr(Contended, "_book", _nothing)
+
+
+def wait_is_booked_for_no_step(patch: Patch) -> None:
+    original = ActiveEngine._over
+
+    def over(self: ActiveEngine) -> None:
+        self.store.traffic.measured.write_wait_s += 1e-3
+        original(self)
+
+    patch.setattr(ActiveEngine, "_over", over)
 
 
 def wait_is_counted_and_no_transfer(patch: Patch) -> None:
@@ -189,6 +205,8 @@ MUTANTS: list[tuple[Mutant, str, dict[str, Any]]] = [
     (budget_is_never_divided, "L30", {"access": SPARSE, "budget_blocks": 8, "max_num_batched_tokens": 20}),
     (step_ends_too_soon, "L33", {"policy": "layer"}),
     (wait_is_counted_and_no_transfer, "L33", {}),
+    (wait_is_booked_for_no_step, "L38", {}),
+    (slowing_is_not_booked, "L38", {"policy": "layer", "contention": Contention(LaneFactors(h2d=2.0))}),
     (reads_count_twice, "L34", {"access": SPARSE}),
     (wasted_is_forgotten, "L35", FORESEEN | {"policy": "next_step", "accuracy": 0.5}),
     (used_counts_twice, "L35", FORESEEN | {"policy": "oracle"}),

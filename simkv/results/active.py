@@ -23,7 +23,12 @@ def figures(measured: Measured | None, closed: Mapping[str, object]) -> Figures:
     if measured is None or not measured.steps:
         return {}
     steps, reads = measured.steps, measured.reads
-    waits = {"loads": measured.exposed_s, "writes": measured.write_wait_s, "cpu": measured.host_s}
+    waits = {
+        "loads": measured.exposed_s,
+        "writes": measured.write_wait_s,
+        "cpu": measured.host_s,
+        "contention": measured.contended_s,
+    }
     return {
         "p_hit": finite(measured.hits / reads) if reads else None,
         "p_resident": finite(measured.resident / reads) if reads else None,
@@ -139,5 +144,7 @@ def _causes(measured: Measured, closed: Mapping[str, object]) -> list[tuple[floa
             "of queueing behind other transfers",
         ),
         (measured.host_s / steps, "of CPU time for managing blocks"),
+        (measured.contended_s / steps, "of computing slowed by copies"),
+        (measured.hindered_s / steps, "of copies slowed by computing"),
         (measured.write_wait_s / steps, "of waiting for write-backs"),
     ]

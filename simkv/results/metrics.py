@@ -112,9 +112,10 @@ _TABLE: tuple[Metric, ...] = (
     Metric("t_avg_s", "active", "s", "formula, service, queued, exposed",
            "Mean time of one (block, layer) read", "active offload"),
     Metric("t_step_s", "active", "s", "", "Mean time of a decode step", "active offload"),
-    Metric("t_compute_s", "active", "s", "", "Its compute", "active offload"),
-    Metric("t_wait_s", "active", "s", "loads, writes, cpu",
-           "What it waits for: needed loads, write-backs, managing blocks; t_step_s = t_compute_s + their sum",
+    Metric("t_compute_s", "active", "s", "", "Its compute, undisturbed", "active offload"),
+    Metric("t_wait_s", "active", "s", "loads, writes, cpu, contention",
+           "What it waits for: needed loads, write-backs, managing blocks, computing slowed by copies beside it; "
+           "t_step_s = t_compute_s + their sum",
            "active offload"),
     Metric("t_transfer_s", "active", "s", "", "Its needed transfers", "active offload"),
     Metric("beta", "active", "1", "",

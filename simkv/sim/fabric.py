@@ -23,7 +23,7 @@ KINDS = 4
 class Transfer:
     """Bytes on their way over one lane."""
 
-    __slots__ = ("bytes", "cap_bytes_per_s", "done", "level", "remaining", "stop")
+    __slots__ = ("bytes", "cap_bytes_per_s", "done", "hindered_s", "level", "remaining", "stop")
 
     def __init__(self, nbytes: int, cap_bytes_per_s: float, level: int, done: Callable[[], None]) -> None:
         self.bytes = nbytes
@@ -33,6 +33,8 @@ class Transfer:
         """Its place among waiting ones: by kind, then by rank; the lowest goes first."""
         self.done = done
         self.remaining = float(nbytes)
+        self.hindered_s = 0.0
+        """Time of its service that computation beside it cost."""
         self.stop = 0.0
         """Bytes that may remain when its service ends (above 0: it gives way)."""
 
@@ -54,6 +56,9 @@ class Lane:
         """The least of the caps on what it shares, DRAM aside: all that it can have."""
         self.queues: list[deque[Transfer]] = [deque() for _ in range(KINDS * fabric.ranks)]
         self.active: Transfer | None = None
+        self.slowdown = 1.0
+        """How many times longer its transfers take now."""
+        self._hinderers = 0
         self.rate = 0.0
         self.since_s = 0.0
         self.version = 0
@@ -120,6 +125,15 @@ class Lane:
             if active is not None and level < active.level and active.stop == 0.0:
                 self._give_way(active)
 
+    def hinder(self, change: int, factor: float) -> None:
+        """Count ``change`` more that hinder it: its transfers take ``factor`` times as long while there is any.
+
+        Rates are as before until the fabric shares them out anew.
+        """
+        self._progress()
+        self._hinderers += change
+        self.slowdown = factor if self._hinderers else 1.0
+
     def in_flight_bytes(self) -> int:
         """Bytes submitted and not delivered."""
         waiting = sum(t.bytes for queue in self.queues for t in queue)
@@ -145,6 +159,8 @@ class Lane:
         active = self.active
         if active is not None and now > self.since_s:
             active.remaining = max(active.stop, active.remaining - self.rate * (now - self.since_s))
+            if self.slowdown > 1.0:
+                active.hindered_s += (now - self.since_s) * (1.0 - 1.0 / self.slowdown)
         self.since_s = now
 
     def _start_next(self) -> None:
@@ -179,6 +195,8 @@ class Lane:
             return
         active = self.active
         assert active is not None
+        if self.slowdown > 1.0:
+            self._progress()
         over = active.stop == 0.0
         if over:
             self.version += 1
@@ -217,6 +235,8 @@ class Fabric:
         self.ssd: tuple[Lane, Lane] | None = None
         self.uplinks: list[Cap] = []
         self.readers: list[Lane] = []
+        self.watchers: list[Callable[[], None]] = []
+        """Called whenever a lane has started or stopped, rates being what they are from then on."""
         self._lanes: list[Lane] = []
 
     def add_link(self, h2d: Lane, d2h: Lane, duplex_bytes_per_s: float) -> None:
@@ -246,9 +266,11 @@ class Fabric:
         busy = [lane for lane in self._lanes if lane.active is not None]
         if len(busy) == 1:
             lane = busy[0]
-            lane.set_rate(min(_wanted(lane), lane.alone_bytes_per_s, self.dram_bytes_per_s))
+            lane.set_rate(min(_wanted(lane), lane.alone_bytes_per_s, self.dram_bytes_per_s) / lane.slowdown)
         elif busy:
             self._share()
+        for look in self.watchers:
+            look()
 
     def caps(self) -> list[Cap]:
         """Return the lanes that share something, and the most that they carry together (SSD: see ``_ssd_rates``)."""
@@ -259,7 +281,7 @@ class Fabric:
         rates = self._crossing() if self.uplinks else self._nested()
         for lane in self._lanes:
             if lane.active is not None:
-                lane.set_rate(rates[lane])
+                lane.set_rate(rates[lane] / lane.slowdown)
 
     def _nested(self) -> dict[Lane, float]:
         """Share each link, then DRAM: caps inside one another are max-min fair from the inside out."""

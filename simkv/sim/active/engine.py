@@ -100,6 +100,7 @@ class ActiveEngine(ReplicaEngine):
         self._fires = False
         if not self._stepping:
             self._begun_s = self.clock._now
+            self._waited_s = 0.0
             self._next_step()
 
     def _over(self) -> None:

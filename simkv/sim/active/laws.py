@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Breach = tuple[str, str]
 """A law's id, and what was found."""
 ROUNDING = 1e-9
+SUM_ROUNDING = 1e-7
+"""Of sums of differences of rounded times."""
 
 
 def breaches(engine: ActiveEngine) -> Iterator[Breach]:
@@ -62,6 +64,8 @@ def at_end(engine: ActiveEngine) -> Iterator[Breach]:
     """Yield what is wrong where nobody is there any more."""
     if engine.parts.steps.carried_s > engine.parts.steps.step_s * (1 + ROUNDING):
         yield "L33", f"carried for {engine.parts.steps.carried_s} s in steps of {engine.parts.steps.step_s} s"
+    for kind in (engine.parts.steps, engine.parts.prefills):
+        yield from _adds_up(kind)
     total = Measured()
     total.add(engine.parts.steps)
     total.add(engine.parts.prefills)
@@ -150,6 +154,13 @@ def _homes(seq: Sequence) -> Iterator[Breach]:
         yield "L32", f"request {seq.live.request.id} has {homes.dram} + {homes.ssd} homes, {counted} in the columns"
     if homes.dram + homes.ssd + shared > seq.promised:
         yield "L32", f"request {seq.live.request.id} has more homes than the {seq.promised} that it was promised"
+
+
+def _adds_up(measured: Measured) -> Iterator[Breach]:
+    """Hold that steps are what they compute and what they wait for."""
+    waits_s = measured.exposed_s + measured.write_wait_s + measured.host_s + measured.contended_s
+    if abs(measured.step_s - measured.compute_s - waits_s) > SUM_ROUNDING * measured.step_s:
+        yield "L38", f"steps took {measured.step_s} s: computing {measured.compute_s} s and waiting {waits_s} s"
 
 
 def _booked(measured: Measured) -> Iterator[Breach]:

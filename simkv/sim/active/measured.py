@@ -25,6 +25,8 @@ class Measured:
     """Service time of everything that was needed, on idle lanes: the closed forms' T_t."""
     write_wait_s: float = 0.0
     """Time steps waited for write-backs of the steps before."""
+    contended_s: float = 0.0
+    """Time that copies beside it cost computation: not in ``compute_s``."""
     empty: int = 0
     """Steps in which attention read nothing: a log doesn't name them."""
     short_below: int = 0
@@ -56,6 +58,8 @@ class Measured:
     """Service time of prefetches that nobody read: bandwidth taken from demand traffic."""
     demand_waited_s: float = 0.0
     """Time demand transfers waited behind others."""
+    hindered_s: float = 0.0
+    """Time that computation beside them cost demand transfers."""
     written_bytes: int = 0
     ssd_written_bytes: int = 0
     ssd_read_bytes: int = 0

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from simkv.sim.active.computation import later, make_computation
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.measured import Measured
 from simkv.sim.active.traffic import Pieces, Traffic
 from simkv.sim.active.work import Work
-from simkv.sim.clock import Timer
 from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
-
-PIPELINE_RANK = 5
-"""After transfers and arrivals of an instant, before the engines."""
 
 
 class StepRunner:
@@ -31,6 +28,7 @@ class StepRunner:
         self.config = config
         self.layers = config.layers
         self.gauge = gauge
+        self.computation = make_computation(traffic, config.contention)
         self.work = Work(1, [0], [Pieces()])
         self._over: Done = lambda: None
 
@@ -60,11 +58,7 @@ class StepRunner:
 
     def after(self, seconds: float, call: Done) -> None:
         """Make ``call`` in ``seconds``."""
-
-        def fire(timer: Timer) -> None:
-            call()
-
-        self.clock.at(self.clock._now + seconds, PIPELINE_RANK, fire)
+        later(self.clock, seconds, call)
 
     def busy(self, busy: bool) -> None:
         """Say whether the GPU computes from now on."""
@@ -208,7 +202,7 @@ class LayerPipeline(StepRunner):
             self._fetch_next(layer + self.lookahead - self.layers)
         until = self._quiet_until(layer)
         seconds = self._layer_s * (until - layer) if layer or until < self.layers else self.work.compute_s
-        self.after(seconds, partial(self._computed, until))
+        self.computation.run(seconds, partial(self._computed, until))
 
     def _quiet_until(self, layer: int) -> int:
         """Return the first layer after ``layer`` at which something has to be asked for or waited for."""

@@ -100,12 +100,16 @@ class Load:
             measured.queued_s += count * waited_s + (count - 1) / 2 * alone_s
             if self.priority == DEMAND:
                 waited_s = min(waited_s, clock._now - self._since_s)
+                hindered_s = min(transfer.hindered_s, waited_s)
+                measured.hindered_s += hindered_s
+                waited_s -= hindered_s
                 measured.demand_waited_s += waited_s
                 if traffic.duplex_binds and lane is traffic.tiers.h2d and traffic.tiers.d2h.active is not None:
                     measured.duplex_s += waited_s
             done()
 
-        self._hops.append((lane, lane.submit(nbytes, descriptors, self.priority, through, traffic.rank), alone_s))
+        transfer = lane.submit(nbytes, descriptors, self.priority, through, traffic.rank)
+        self._hops.append((lane, transfer, alone_s))
 
 
 class Traffic:

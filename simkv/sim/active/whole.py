@@ -75,7 +75,7 @@ class FixedOverlap(WholeStep):
         self.busy(True)
         if len(second):
             self.bring(second, self._part)
-        self.after(self.work.compute_s, self._computed)
+        self.computation.run(self.work.compute_s, self._computed)
 
 
 class Beside(WholeStep):
@@ -93,7 +93,7 @@ class Beside(WholeStep):
         for flight in work.flights:
             self.traffic.need(len(flight.missing))
             flight.wait_for_all(self._flown)
-        self.after(work.compute_s, self._computed)
+        self.computation.run(work.compute_s, self._computed)
 
     def _flown(self) -> None:
         self.traffic.need(-1)
@@ -130,4 +130,4 @@ class BlockByBlock(WholeStep):
     def _compute(self) -> None:
         self.traffic.wait(False)
         self.busy(True)
-        self.after(self.work.compute_s, self._computed)
+        self.computation.run(self.work.compute_s, self._computed)
