@@ -56,11 +56,15 @@ def merge(fit: Fit, imported: Sequence[Imported]) -> Fit:
     return fit.model_copy(update=found | {"notes": (*fit.notes, *notes)})
 
 
-def profile_of(imported: Sequence[Imported], name: str, base: str) -> Profile:
+def profile_of(imported: Sequence[Imported], name: str, base: str | None) -> Profile:
     """Return the profile of a machine of which only imported figures are known.
 
-    ``base``: card of the catalogue for the rest. Raises InputError for an unknown card, or where nothing is imported.
+    ``base``: card of the catalogue for the rest, its memory included. Raises InputError for none, an unknown one, or
+    where nothing is imported.
     """
+    if base is None:
+        what = "imported figures say nothing of computing and memory"
+        raise InputError(Problem(what, "name the card of the catalogue that they are of", path="--base"))
     card = load_hardware(base)
     if not imported:
         raise InputError(Problem("there is nothing to import", "name the files that other tools wrote"))

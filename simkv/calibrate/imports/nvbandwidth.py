@@ -56,9 +56,7 @@ def read_nvbandwidth(text: Text, buffer_bytes: int | None = None) -> Parsed:
     matrices = list(_of_json(text, root) if as_json else _of_text(text))
     copies = tuple(c for matrix in matrices for c in _copies(text, matrix, size))
     version = str(root.get("version", "")) if as_json else _first(_VERSION, text.whole)
-    devices = (
-        _json_devices(root) if as_json else tuple(m.group(1)[:200] for m in map(_DEVICE.fullmatch, text.lines) if m)
-    )
+    devices = _json_devices(root) if as_json else _devices(text)
     return Parsed("nvbandwidth", version[:40], devices, copies, notes=tuple(_notes(text, told, matrices)))
 
 
