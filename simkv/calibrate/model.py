@@ -79,6 +79,8 @@ class Decoder:
         self.last_norm = draw.norm(self.sizes.hidden)
         reach = min(max(shape.max_position_embeddings, FEWEST_POSITIONS), MOST_POSITIONS)
         self.angles = _angles(self.torch, backend, reach, self.sizes.head_dim)
+        kv_heads = self.sizes.kv_heads
+        self._parts = self.torch.arange(2 * kv_heads, device=backend.device).view(2, 1, kv_heads, 1)
         self._gathered: Tensor = self.torch.empty(0, dtype=backend.torch_dtype, device=backend.device)
 
     @property
@@ -152,8 +154,7 @@ class Decoder:
         """
         batch, blocks = table.shape
         slots, _, kv_heads, block_tokens, d = pool.shape
-        parts = self.torch.arange(2 * kv_heads, device=table.device).view(2, 1, kv_heads, 1)
-        rows = (table.view(1, batch, 1, blocks) * (2 * kv_heads) + parts).view(-1)
+        rows = (table.view(1, batch, 1, blocks) * (2 * kv_heads) + self._parts).view(-1)
         gathered = self._buffer(len(rows) * block_tokens * d).view(len(rows), block_tokens * d)
         self.torch.index_select(pool.view(slots * 2 * kv_heads, block_tokens * d), 0, rows, out=gathered)
         return gathered.view(2, batch, kv_heads, blocks * block_tokens, d)

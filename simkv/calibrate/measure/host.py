@@ -49,7 +49,7 @@ def _host_step(bench: Bench, blocks: int, layers: int) -> list[Sample]:
     return [Sample(kind="host_step", at={"blocks": blocks}, seconds=seconds)]
 
 
-class _Watch:
+class Watch:
     """Steps that take no time, and the CPU time at which each began."""
 
     def __init__(self, layers: int) -> None:
@@ -57,25 +57,32 @@ class _Watch:
         self.begun_s: list[float] = []
 
     def decode(self, sequences: int, context_tokens: int) -> tuple[float, float, int]:
+        """Note the time."""
         self.begun_s.append(thread_time())
         return 0.0, 0.0, 1
 
     def mixed(self, sequences: int, context_tokens: int, chunks: list[tuple[int, int]], sampled: int) -> float:
+        """Return that prompts take no time either."""
         return 0.0
 
 
 def managing_s(blocks: int, layers: int) -> float:
     """Return the CPU seconds of one step that reads ``blocks`` blocks in ``layers`` layers, the mean of a run."""
-    watch = _Watch(layers)
-    prompt = _CONTEXT_OF_READ * blocks * BLOCK_TOKENS
-    output = _STEPS + 1
+    system, watch = watched(blocks, layers)
+    system.run()
+    begun_s = watch.begun_s[_SETTLING:]
+    return max((begun_s[-1] - begun_s[0]) / (len(begun_s) - 1), 1e-9)
+
+
+def watched(blocks: int, layers: int) -> tuple[System, Watch]:
+    """Return a system in which one sequence decodes and reads ``blocks`` blocks a step, and what watches its steps."""
+    watch = Watch(layers)
+    prompt, output = _CONTEXT_OF_READ * blocks * BLOCK_TOKENS, _STEPS + 1
     request = Request(0, 0.0, prompt, output, ((PRIVATE_STREAM_BASE, 0, prompt + output),))
-    System(_config(watch, blocks, prompt + output), FixedSource([request])).run()
-    begun_s = watch.begun_s
-    return max((begun_s[-1] - begun_s[_SETTLING]) / (len(begun_s) - 1 - _SETTLING), 1e-9)
+    return System(_config(watch, blocks, prompt + output), FixedSource([request])), watch
 
 
-def _config(watch: _Watch, blocks: int, tokens: int) -> SystemConfig:
+def _config(watch: Watch, blocks: int, tokens: int) -> SystemConfig:
     """Return one replica with active offload to DRAM, sized for one sequence of ``tokens``, whose links are free."""
     room, layers = 2 * (tokens // BLOCK_TOKENS + 1), watch.layers
     read = TopK(blocks * BLOCK_TOKENS, blocks * BLOCK_TOKENS // _RECENT)
