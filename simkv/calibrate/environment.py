@@ -110,10 +110,10 @@ def _drive(folder: Path) -> dict[str, Any]:
     """Return the file system of ``folder``, the drive under it, and whether it is read around the page cache."""
     from simkv.calibrate.drive import Drive
 
-    system, source = _mount(folder)
-    found: dict[str, Any] = {"file_system": system, "model": _model(folder, source)}
     with Drive(folder, 1 << 20) as drive:
-        found |= {"direct": drive.direct, "why_not": drive.why_not or None}
+        direct, why_not = drive.direct, drive.why_not or None
+    system, source = _mount(folder)
+    found = {"file_system": system, "model": _model(folder, source), "direct": direct, "why_not": why_not}
     return {key: value for key, value in found.items() if value is not None}
 
 

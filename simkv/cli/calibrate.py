@@ -12,6 +12,7 @@ from simkv.cli import measuring
 from simkv.cli.given import Form, chosen, measured
 
 if TYPE_CHECKING:
+    from simkv.calibrate.imports import Imported
     from simkv.calibrate.task import Bench
     from simkv.profile.schema import Profile
 
@@ -28,7 +29,7 @@ _MEASURING = (
 )
 _ANY = ("--name", "--out", "--base", "--no-plot", "--json")
 _MEASURE = Form((), _MEASURING + _ANY)
-_IMPORT = Form(("--import",), _ANY)
+_IMPORT = Form(("--import", "--base"), _ANY)
 _BOTH = Form(("--device", "--import"), _MEASURING + _ANY)
 _VERIFY = Form(("--verify-only",), ("--ssd-path", "--json"))
 
@@ -56,7 +57,7 @@ def calibrate(
         typer.Option(metavar="N", min=1, max=4096, help="Cores that compute on a CPU [default: all but one]."),
     ] = None,
     hot_pool: Annotated[
-        float | None, measured("--hot-pool", "size", "CPU: pool that stands for VRAM [default: 2GiB].", 64 << 20)
+        float | None, measured("--hot-pool", "size", "CPU: pool that stands for VRAM [default: 2GiB].")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The profile [default: calibration/NAME.json].")
@@ -91,7 +92,8 @@ def calibrate(
         "--name": name, "--out": out, "--import": imports, "--base": base, "--no-plot": None if plot else True,
         "--json": as_json or None, "--verify-only": verify_only,
     }  # fmt: skip
-    form = chosen(given, _MEASURE, _IMPORT, _BOTH, _VERIFY)
+    alone = _BOTH if device is not None else _IMPORT
+    form = chosen(given, _VERIFY if verify_only is not None else alone if imports else _MEASURE)
     if base is not None:
         from simkv.catalog import load_hardware
 
@@ -135,27 +137,41 @@ def _measured(
     """Measure, write, verify: the profile is there before the verification runs."""
     from simkv.calibrate.assemble import assemble
     from simkv.calibrate.environment import device_name, environment
-    from simkv.calibrate.imports import merge, read_figures
 
-    figures = [read_figures(path) for path in imports]
+    figures = _figures(imports)
     name, out = place.named(device_name(bench.backend))
     machine = environment(bench.backend, bench.ssd_path)
     taken, partial = measuring.measure(bench, out, machine, fresh)
     profile = assemble(name, bench, taken, machine, place.base)
-    for one in figures:
-        profile = merge(profile, one)
+    if figures:
+        from simkv.calibrate.imports import merge, told
+
+        more = {
+            "fit": merge(profile.fit, figures),
+            "environment": profile.environment | {"imported": [*map(told, figures)]},
+        }
+        profile = profile.model_copy(update=more)
     written = _written(profile, out, place.plot)
     partial.remove()
     return (measuring.verified(out, bench) if verify else profile), written
 
 
 def _imported(imports: list[Path], place: _Place) -> tuple[Profile, list[Path]]:
-    from simkv.calibrate.imports import profile_of, read_figures
+    from simkv.calibrate.imports import profile_of
 
-    figures = [read_figures(path) for path in imports]
+    assert place.base is not None
+    figures = _figures(imports)
     name, out = place.named(imports[0].stem)
     profile = profile_of(figures, name, place.base)
     return profile, _written(profile, out, place.plot)
+
+
+def _figures(imports: list[Path]) -> list[Imported]:
+    if not imports:
+        return []
+    from simkv.calibrate.imports import read_figures
+
+    return [read_figures(path) for path in imports]
 
 
 def _written(profile: Profile, out: Path, plot: bool) -> list[Path]:

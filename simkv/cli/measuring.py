@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from simkv.calibrate.task import Bench, Task
     from simkv.profile.schema import Profile
 
-HOT_POOL_BYTES = 2 << 30
+_HOT_POOL_BYTES = 2 << 30
+_LEAST_POOL_BYTES = 64 << 20
 _MOST_OF_MEMORY = 0.5
 
 
@@ -49,9 +50,10 @@ def open_bench(
     for option, value, needs in (("--threads", threads, "cpu"), ("--hot-pool", hot_pool, "cpu")):
         if value is not None and kind != needs:
             raise InputError(Problem(f"does nothing with --device {kind}", "leave it out", path=option))
-    pool = int(HOT_POOL_BYTES if hot_pool is None else hot_pool) if kind == "cpu" else 0
-    _check_room(pool)
-    return Bench(open_backend(kind, dtype, threads), load_model(model or MODELS[kind]), quick, ssd_path, pool)
+    pool_bytes = int(_HOT_POOL_BYTES if hot_pool is None else hot_pool) if kind == "cpu" else 0
+    if kind == "cpu":
+        _check_room(pool_bytes)
+    return Bench(open_backend(kind, dtype, threads), load_model(model or MODELS[kind]), quick, ssd_path, pool_bytes)
 
 
 def _check_room(pool_bytes: int) -> None:
@@ -59,8 +61,12 @@ def _check_room(pool_bytes: int) -> None:
 
     memory = memory_bytes()
     if memory is not None and pool_bytes > _MOST_OF_MEMORY * memory:
-        what = f"more than half of this machine's {short(memory, 'size')}"
-        raise InputError(Problem(what, "give less", path="--hot-pool", value=short(pool_bytes, "size")))
+        what, mend = f"more than half of this machine's {short(memory, 'size')}", "give less"
+    elif pool_bytes < _LEAST_POOL_BYTES:
+        what, mend = "too small", f"the least is {short(_LEAST_POOL_BYTES, 'size')}"
+    else:
+        return
+    raise InputError(Problem(what, mend, path="--hot-pool", value=short(pool_bytes, "size")))
 
 
 def check_out(out: Path) -> None:
