@@ -11,13 +11,16 @@ from simkv import __version__, units
 from simkv.baselines import BASELINES
 from simkv.errors import InfeasibleError
 from simkv.firstorder import active_first_order, concurrency_formula, first_order
+from simkv.formulas.interpolated import InterpolatedStep
 from simkv.results.active import warnings as active_warnings
 from simkv.results.check import check_run
 from simkv.results.context import SummaryContext
 from simkv.results.result import RunResult
 from simkv.results.summary import summarize
+from simkv.results.warnings import outside_calibration
 from simkv.scenario.active import active_notes
 from simkv.scenario.build import system_config, workload_source
+from simkv.scenario.calibrated import is_calibrated, pieces_outside
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved
 from simkv.sim.config import SystemConfig
@@ -53,7 +56,7 @@ def run_scenario(
     source = workload_source(resolved, seed)
     expected = _expected_requests(resolved, source) if progress is not None else None
     data = simulate(config, source, expected, _part(progress, 0, parts))
-    odd = _odd_rows(resolved, source)
+    odd = (*_odd_rows(resolved, source), *_outside_calibration(resolved, config))
     baselines: dict[str, RunData] = {}
     missing = ""
     for number, name in enumerate(names, start=1):
@@ -179,6 +182,16 @@ def _odd_rows(resolved: Resolved, source: Source) -> tuple[tuple[str, str], ...]
     if not isinstance(source, TraceSource | SessionsSource):
         return ()
     return tuple(("trace_rows", f"In the trace, {sentence}.") for sentence in source.report.sentences())
+
+
+def _outside_calibration(resolved: Resolved, config: SystemConfig) -> list[tuple[str, str]]:
+    """Return where the run so far left what the machine's calibration measured, as warnings."""
+    if resolved.profile is None:
+        return []
+    pieces = list(pieces_outside(resolved.profile, config, lambda path: is_calibrated(resolved.origin(path))))
+    if not isinstance(config.cost, InterpolatedStep):
+        return pieces
+    return [*pieces, *outside_calibration(config.cost.outside(), resolved.profile.name)]
 
 
 def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:

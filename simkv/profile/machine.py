@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from simkv.catalog import load_hardware
 from simkv.errors import InputError, Problem
 from simkv.hardware import Figure, Gpu, Standing
+from simkv.profile.load import read_profile
 from simkv.profile.schema import Fit, Profile, Rates
 
 Row = tuple[str, float, str, Standing]
 """Name of a figure, its value, unit and standing."""
 _CONTAINED = "contained in what was measured"
+
+
+def is_profile_name(name: str) -> bool:
+    """Say whether the name of a machine is that of a file, whatever the catalogue has."""
+    return name.lower().endswith(".json")
+
+
+def load_calibrated(path: str | os.PathLike[str]) -> tuple[Profile, Gpu]:
+    """Return the profile in a file, and its card; raises :class:`InputError` naming the file."""
+    profile = read_profile(path)
+    try:
+        return profile, gpu_of(profile)
+    except InputError as error:
+        raise InputError([replace(one, file=os.fspath(path)) for one in error.problems]) from None
+
+
+def source_of(profile: Profile) -> str:
+    """Return the source of the figures that are the profile's own."""
+    return f"calibration profile {profile.name}"
 
 
 def gpu_of(profile: Profile) -> Gpu:
@@ -21,7 +43,7 @@ def gpu_of(profile: Profile) -> Gpu:
     Raises :class:`InputError` where neither says how fast it computes, and for a base that isn't in the catalogue.
     """
     base = _base(profile)
-    source = f"calibration profile {profile.name}"
+    source = source_of(profile)
     figures = dict(base.figures) if base is not None else {}
     if profile.fit.rates is None and base is None:
         raise InputError(

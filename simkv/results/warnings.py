@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from simkv.formulas.interpolated import Outside
 from simkv.results.bottleneck import NAMES, RESOURCES, SATURATED, UPLINKS, utilization, utilization_while_arriving
 from simkv.results.context import SummaryContext
 from simkv.results.paired import Difference
@@ -18,6 +19,14 @@ _ENDLESS_BLOCKS = 2**48
 _HURTS_AT_LEAST = 0.005
 _FEW = 100
 _REFUSED = 0.05
+_ASKED = {
+    "linear": "linear layers of {asked} tokens in one step",
+    "head": "an lm_head of {asked} sequences in one step",
+    "batch": "decode attention of {asked} sequences at once",
+    "context": "decode attention over {asked} tokens of context a sequence",
+    "prompt": "prefill attention as of a prompt of {asked} tokens",
+}
+"""What step times were asked for, by figure."""
 _WHILE_ARRIVING = (("while requests arrive", 0.0), ("in the second half of the arrivals", 0.5))
 
 
@@ -43,6 +52,17 @@ def find_warnings(
         *ctx.warnings,
     ]
     return [{"code": code, "message": message} for code, message in found]
+
+
+def outside_calibration(outside: Sequence[Outside], profile: str) -> list[tuple[str, str]]:
+    """Return a warning for each figure that a run asked step times of beyond what ``profile`` measured."""
+    found = []
+    for figure, asked, low, high in outside:
+        what = _ASKED[figure].format(asked=count(round(asked)))
+        measured = f"{count(round(low))} to {count(round(high))}"
+        which = "the nearest is taken" if asked < low else "the largest is taken, times a roofline's ratio"
+        found.append(("outside_calibration", f"Asked for {what}; {profile} measured {measured}: {which}."))
+    return found
 
 
 def _interrupted(data: RunData) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simkv.model import ModelShape
-from simkv.scenario.active_idle import ACTIVE_IDLE, keeps_prefixes
+from simkv.scenario.active_idle import ACTIVE_IDLE, BROUGHT, keeps_prefixes
 from simkv.scenario.faults import Fault, Given
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH, DenseAccess, ReplayAccess
 from simkv.scenario.schema import Scenario
@@ -43,6 +43,11 @@ def _model(s: Scenario, model: ModelShape | None) -> Iterator[Fault]:
         yield Fault(("offload", "access", "layer_groups"), what, f"write {layers} or less")
 
 
+def _meant(s: Scenario, given: Given, section: str, key: str) -> bool:
+    """Say whether a key that is told is the scenario's own doing; a calibrated machine brings its costs anyway."""
+    return (section, key) not in BROUGHT or given((section, key))
+
+
 def _without(s: Scenario, given: Given) -> Iterator[Fault]:
     """Without active offload its keys do nothing."""
     mend = "write a residency below 1, a vram_budget or a sparse access pattern, or leave it out"
@@ -56,7 +61,7 @@ def _without(s: Scenario, given: Given) -> Iterator[Fault]:
         yield Fault(("contention",), what, mend)
     for section, key in _ACTIVE_ONLY:
         values = getattr(s, section)
-        if getattr(values, key) != type(values).model_fields[key].default:
+        if getattr(values, key) != type(values).model_fields[key].default and _meant(s, given, section, key):
             yield Fault((section, key), what, mend)
     if s.offload.eviction.incoming is not None:
         yield Fault(("offload", "eviction", "incoming"), what, mend)

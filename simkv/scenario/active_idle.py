@@ -15,10 +15,16 @@ ACTIVE_IDLE: dict[Path, str] = {
 }
 
 
+BROUGHT: tuple[Path, ...] = (
+    ("contention",), ("offload", "host_cost_per_step"), ("offload", "host_cost_per_block"),
+)  # fmt: skip
+"""Keys of active offload that a calibrated machine brings whether or not it is used."""
+
+
 def active_idle_paths(s: Scenario) -> tuple[Path, ...]:
     """Return the keys that mean nothing in this scenario: of prefix reuse, and without active offload of that."""
     if not s.active:
-        return (("contention",),)
+        return BROUGHT
     moot = s.engine.prefix_caching and not keeps_prefixes(s)
     return (*ACTIVE_IDLE, ("engine", "prefix_caching")) if moot else tuple(ACTIVE_IDLE)
 

@@ -8,9 +8,10 @@ from math import inf
 from typing import Any
 
 from simkv.errors import InputError, Problem
+from simkv.formulas.interpolated import interpolated_step
 from simkv.formulas.pages import NULL_PAGES, PageLayout, state_pages
 from simkv.formulas.step import ConstantStep, step_cost
-from simkv.scenario import paging, placing
+from simkv.scenario import calibrated, paging, placing
 from simkv.scenario.active import active_config
 from simkv.scenario.base import FileRef, plain
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH
@@ -139,9 +140,13 @@ def cost(resolved: Resolved) -> StepCost:
         return ConstantStep(s.hardware.step_time, resolved.model.layers if resolved.model is not None else 1)
     assert resolved.model is not None and resolved.gpu is not None
     mode: Any = "eager" if s.engine.enforce_eager else "graphs"
-    return step_cost(
+    roofline = step_cost(
         resolved.model, resolved.gpu, s.replicas.tensor_parallel, s.engine.weight_dtype, s.engine.kv_dtype, mode
     )
+    profile = resolved.profile
+    if profile is None or profile.fit.compute is None or not calibrated.step_times(profile, s, resolved.model):
+        return roofline
+    return interpolated_step(profile.fit.compute, roofline, s.engine.attention_kernels or "contiguous")
 
 
 def link_config(resolved: Resolved) -> LinkConfig:

@@ -178,7 +178,8 @@ def idle_paths(s: Scenario) -> tuple[Path, ...]:
     """Return the keys that mean nothing in this scenario: what describes real hardware on inline, and the like."""
     if s.engine.preset in BATCH_PRESETS:
         return batch_idle_paths(s)
-    return (*active_idle_paths(s), *_real_only(s))
+    measured: tuple[Path, ...] = (("engine", "enforce_eager"),) if s.engine.attention_kernels is not None else ()
+    return (*active_idle_paths(s), *_real_only(s), *measured)
 
 
 def _real_only(s: Scenario) -> tuple[Path, ...]:

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from simkv import catalog
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
-from simkv.scenario import overrides, presets, text
+from simkv.scenario import calibrated, overrides, presets, text
 from simkv.scenario.active_checks import active_check
 from simkv.scenario.base import locate
 from simkv.scenario.checks import cross_check
-from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits, unsplit
+from simkv.scenario.machine import CATALOGUE, Brought, Machine, brought, find_machine, limits, unmeasured, unsplit
 from simkv.scenario.problems import problem, problems_of
 from simkv.scenario.schema import Scenario
 
@@ -120,6 +120,8 @@ class _Reader:
     def read(self) -> Loaded | None:
         preset = self._preset()
         model, machine = self._model(), self._machine()
+        for fault in unmeasured(machine, self._written):
+            self.problems.append(problem(fault.path, fault.what, fault.mend, self._written, self._place))
         layers = Layers(self._tree.file, self._written, self._set_paths, preset, brought(machine, self._written))
         below = presets.merge(layers.machine.values, presets.beside(preset.values, self._written))
         merged = presets.merge(below, self._written)
@@ -131,7 +133,10 @@ class _Reader:
             return None
         split = unsplit(scenario, model)
         checked = (*cross_check(scenario, layers.given), *active_check(scenario, layers.given, model))
-        faults = [*split, *checked, *limits(scenario, machine.instance)]
+        kernels = calibrated.kernels_fault(machine.profile, scenario, model, layers.given)
+        faults = [*split, *checked, *kernels, *limits(scenario, machine.instance)]
+        if machine.gpu is not None:
+            faults += calibrated.too_many_ranks(machine.profile, machine.gpu.figures, scenario)
         for fault in faults:
             if split and fault.path == ("link", "uplink", "gpus"):
                 continue  # of the same ranks
@@ -181,7 +186,8 @@ class _Reader:
         name = self._written.get("hardware")
         if isinstance(name, str):
             try:
-                return find_machine(name)
+                return find_machine(name, os.path.dirname(self._tree.file))
             except InputError as error:
-                self._note(error, "hardware")
+                self.problems.extend(found for found in error.problems if found.file)
+                self._note(InputError([found for found in error.problems if not found.file]), "hardware")
         return Machine()

@@ -1,10 +1,13 @@
-"""What the machine that a scenario names brings: a GPU, and, if it is a whole instance, its host and price.
+"""What the machine that a scenario names brings: a GPU, and, of a whole instance, its host and price.
+
+A calibration profile brings what was measured.
 
 Everything here is a default: what a preset or the scenario says wins. What a host hasn't got is an error.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +19,9 @@ from simkv.formulas.kv_size import check_tensor_parallel
 from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.model import ModelShape
+from simkv.profile.machine import is_profile_name, load_calibrated, source_of
+from simkv.profile.schema import Profile
+from simkv.scenario import calibrated
 from simkv.scenario.faults import Fault
 from simkv.scenario.overrides import put
 from simkv.scenario.quantity import SI
@@ -40,6 +46,10 @@ class Machine:
     gpu: Gpu | None = None
     """None: given inline."""
     instance: Instance | None = None
+    profile: Profile | None = None
+    """What the GPU's figures are from, where the scenario names a calibration profile."""
+    path: str = ""
+    """Where that is, from the working directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +60,44 @@ class Brought:
     origins: Mapping[Path, str]
 
 
-def find_machine(name: str) -> Machine:
-    """Return the accelerator or instance called ``name``; raises InputError with the nearest names."""
-    found = load_machine(name)
+def find_machine(name: str, folder: str = "") -> Machine:
+    """Return the accelerator or instance called ``name``, or that of the calibration profile in a file.
+
+    A name that ends in ``.json`` is a file's, as is one of a file that is there and that the catalogue doesn't know;
+    files are looked for in ``folder`` and in the working directory.
+
+    Raises InputError with the nearest names, or with what is wrong with the file.
+    """
+    path = calibrated.profile_file(name, folder)
+    if is_profile_name(name):
+        return _of_profile(path)
+    try:
+        found = load_machine(name)
+    except InputError:
+        if os.path.isfile(path):
+            return _of_profile(path)
+        raise
     return Machine(found) if isinstance(found, Gpu) else Machine(load_hardware(found.gpu), found)
+
+
+def _of_profile(path: str) -> Machine:
+    profile, gpu = load_calibrated(path)
+    return Machine(gpu, profile=profile, path=path)
+
+
+def unmeasured(machine: Machine, written: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield what a calibration profile hasn't got, and the scenario doesn't give either."""
+    if machine.profile is not None and machine.gpu is not None:
+        yield from calibrated.unmeasured_links(machine.profile, machine.gpu.figures, written)
 
 
 def brought(machine: Machine, written: Mapping[str, Any]) -> Brought:
     """Return what the machine brings; an abstract machine's link costs nothing unless given."""
     if machine.gpu is None:
         return Brought({"link": {key: SI(float("inf")) for key in _LINK_FIGURES}}, {})
-    rows = [*_links(machine.gpu, machine.instance), *_host(machine.instance), *_price(machine.instance, written)]
+    rows = [*_links(machine.gpu, machine), *_host(machine.instance), *_price(machine.instance, written)]
+    if machine.profile is not None:
+        rows += calibrated.rows(machine.profile)
     values: dict[str, Any] = {}
     for path, value, _ in rows:
         put(values, path, value)
@@ -105,15 +142,27 @@ Row = tuple[Path, object, str]
 """A path of the scenario, its value, and where it is from."""
 
 
-def _links(gpu: Gpu, instance: Instance | None) -> Iterator[Row]:
-    """Yield the GPU's own link, as far as the host lets it."""
+def _links(gpu: Gpu, machine: Machine) -> Iterator[Row]:
+    """Yield the GPU's own link, as far as the host lets it; what a profile hasn't got is missing."""
+    instance, profile = machine.instance, machine.profile
     for key, name in _LINK_FIGURES.items():
+        if profile is not None:
+            if name in gpu.figures:
+                yield ("link", key), SI(gpu.value(name)), _of_card(gpu, profile, name)
+            continue
         if instance is not None and name in instance.figures:
             figure = instance.figures[name]
             yield ("link", key), SI(figure.value), f"{_origin(instance)}, {figure.standing}"
         else:
             figure = gpu.figure(name)
             yield ("link", key), SI(figure.value), f"{CATALOGUE}, {figure.standing}"
+
+
+def _of_card(gpu: Gpu, profile: Profile, name: str) -> str:
+    """Return where a figure of a calibrated card is from: the profile, or the card beneath it."""
+    figure = gpu.figure(name)
+    own = figure.source == source_of(profile)
+    return calibrated.origin(profile, figure.standing) if own else f"{CATALOGUE}, {figure.standing}"
 
 
 def _host(instance: Instance | None) -> Iterator[Row]:

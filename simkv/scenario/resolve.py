@@ -20,8 +20,9 @@ from simkv.hardware import Gpu
 from simkv.instances import Instance
 from simkv.kvcache.eviction import DEFAULT_LAMBDA
 from simkv.model import ModelShape
+from simkv.profile.schema import Profile
+from simkv.scenario import calibrated, paging, placing
 from simkv.scenario import load as loading
-from simkv.scenario import paging, placing
 from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
 from simkv.scenario.lower_checks import idle_ahead, idle_writing, is_moot
@@ -58,6 +59,8 @@ class Resolved:
     """``(code, sentence)`` to show with the answer."""
     instance: Instance | None = None
     """The whole machine, where the scenario names one."""
+    profile: Profile | None = None
+    """What was measured of it, where the scenario names a calibration profile."""
 
     def origin(self, path: Path) -> str:
         """Return where the value at ``path`` comes from: scenario, --set, preset, catalogue, default or computed."""
@@ -77,6 +80,8 @@ class Resolved:
         if self.gpu is not None:
             figures = self.gpu.figures.items()
             values["hardware"] = {name: figure.value for name, figure in figures if not name.startswith("price_")}
+        if self.profile is not None:
+            values["calibration"] = calibrated.digest(self.profile)
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -101,6 +106,7 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     filler.dram_of_gpus()
     filler.pool()
     filler.dram_of_pools()
+    filler.calibration()
     notes = (
         *filler.notes, *not_realisable(filler.scenario, loaded.layers), *unreachable(filler.scenario),
         *not_slowed(filler.scenario),
@@ -108,7 +114,7 @@ def fill_in(loaded: loading.Loaded) -> Resolved:
     )  # fmt: skip
     return Resolved(
         filler.scenario, loaded.layers, loaded.model, loaded.machine.gpu, filler.budget, filler.computed, notes,
-        loaded.machine.instance,
+        loaded.machine.instance, loaded.machine.profile,
     )  # fmt: skip
 
 
@@ -124,6 +130,9 @@ class _Filler:
         self._model = loaded.model
         self._gpu = loaded.machine.gpu
         self._instance = loaded.machine.instance
+        self._profile = loaded.machine.profile
+        if loaded.machine.path:
+            self.scenario = replaced(self.scenario, ["hardware"], loaded.machine.path)
 
     def policies(self) -> None:
         """Fill in the parameters of the policies that have one."""
@@ -160,6 +169,7 @@ class _Filler:
         if placing.in_batches(self.scenario):
             self._placed_pool(self._model, self._gpu)
             return
+        self._measured_dtypes()
         engine = self.scenario.engine
         if engine.weight_dtype == "auto":
             self._fill("engine.weight_dtype", native_weight_dtype(self._model, "auto"), self._of_model())
@@ -174,6 +184,29 @@ class _Filler:
             self._logged_pool(self.scenario.engine.num_gpu_blocks)
         else:
             self._estimated_pool()
+
+    def _measured_dtypes(self) -> None:
+        """Fill in the dtype in which the machine was measured with this model."""
+        dtype = calibrated.measured_dtype(self._profile, self._model)
+        if dtype is None or self._profile is None:
+            return
+        for key in ("weight_dtype", "kv_dtype"):
+            if getattr(self.scenario.engine, key) == "auto":
+                self._fill(f"engine.{key}", dtype, calibrated.origin(self._profile, "measured"))
+
+    def calibration(self) -> None:
+        """Fill in what a calibration profile says of the scenario's sizes, and note what it doesn't."""
+        scenario, given = self.scenario, self._layers.given
+        if calibrated.step_times(self._profile, scenario, self._model) and scenario.engine.attention_kernels is None:
+            self._fill("engine.attention_kernels", "contiguous", loading.DEFAULT)
+        self.notes.extend(calibrated.notes(self._profile, scenario, self._model, given))
+        loads = calibrated.h2d_of_buffer(self._profile, scenario.tiers.dram.capacity)
+        origin = self._layers.origin(("link", "h2d"))
+        if loads is not None and self._profile is not None and calibrated.is_calibrated(origin):
+            bytes_per_s, notes = loads
+            size = units.short(scenario.tiers.dram.capacity, "size")
+            self._fill("link.h2d", bytes_per_s, f"{calibrated.origin(self._profile, 'measured')} out of {size}")
+            self.notes.extend(notes)
 
     def _placed_pool(self, model: ModelShape, gpu: Gpu) -> None:
         """Batch mode: fill in the rates that its constants stand for, dtypes, and what weights leave for KV."""

@@ -35,7 +35,9 @@ from simkv.scenario.workload_schema import Workload
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 CatalogueName = Annotated[
-    str, StringConstraints(min_length=1, max_length=1000), Field(description="Name in the catalogue")
+    str,
+    StringConstraints(min_length=1, max_length=1000),
+    Field(description="Name in the catalogue, or path of a calibration profile (.json)"),
 ]
 if TYPE_CHECKING:
     PresetName = str
@@ -122,6 +124,10 @@ class Engine(Section):
         "block: its step, and with it the whole batch, computes when all is loaded"
     )
     store_outputs: Annotated[StrictBool, Field(description="Whether generated tokens go to the lower tiers too")]
+    attention_kernels: Literal["contiguous", "paged"] | None = Field(
+        default=None,
+        description="Step times of a calibration profile: over KV in one piece, or gathered through a block table",
+    )
     placement: batch.Placement | None = Field(default=None, description="Batch mode: what lies where")
     gpu_batch_size: batch.BatchSize = None
     num_gpu_batches: batch.Batches = None
