@@ -69,9 +69,7 @@ def _settings(text: Text, m: re.Match[str]) -> Settings:
 
 def _jobs(text: Text, settings: dict[str, Settings], notes: list[str]) -> Iterator[Job]:
     """Yield a job for every direction of every entry."""
-    starts = [(n, m) for n, m in enumerate(map(_ENTRY.fullmatch, text.lines)) if m]
-    ends = [n for n, _ in starts[1:]] + [len(text.lines)]
-    for (at, entry), end in zip(starts, ends, strict=True):
+    for at, entry, end in text.parts(range(len(text.lines)), _ENTRY):
         name = entry.group(1).strip()
         if entry.group(4).strip("0"):
             notes.append(f"{name[:80]} ended with error {entry.group(4)[:10]} and is left out")
@@ -83,8 +81,7 @@ def _of_entry(
     text: Text, settings: Settings | None, entry: re.Match[str], lines: range, notes: list[str]
 ) -> Iterator[Job]:
     name = entry.group(1).strip()[:80]
-    ways = [(n, m) for n in lines if (m := _NEW.fullmatch(text.lines[n]) or _OLD.fullmatch(text.lines[n]))]
-    for (at, found), end in zip(ways, [n for n, _ in ways[1:]] + [lines.stop], strict=True):
+    for at, found, end in text.parts(lines, _NEW, _OLD):
         if found.group(1) == "mixed":
             notes.append(f"{name} reports reads and writes as one (unified_rw_reporting) and is left out")
             continue

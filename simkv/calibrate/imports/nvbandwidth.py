@@ -93,11 +93,11 @@ def _command(text: Text) -> str:
 
 def _of_text(text: Text) -> Iterator[Matrix]:
     """Yield the tests of a text: ``Running NAME.``, what it is, a line of columns, rows."""
-    starts = [(n, m.group(1)) for n, m in enumerate(map(_RUNNING.fullmatch, text.lines)) if m]
-    if not starts:
+    parts = list(text.parts(range(len(text.lines)), _RUNNING))
+    if not parts:
         yield from _bare(text)
-    for (at, test), end in zip(starts, [n for n, _ in starts[1:]] + [len(text.lines)], strict=True):
-        yield _matrix(text, test, at + 1, end)
+    for at, running, end in parts:
+        yield _matrix(text, running.group(1), at + 1, end)
 
 
 def _bare(text: Text) -> Iterator[Matrix]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +29,10 @@ _MAGIC = {
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+Found = tuple[int, re.Match[str], int]
+"""Index of a line, its match, and the index of the next line that matches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """What a file says, by line, without colours and without what a carriage return overwrote."""
@@ -46,6 +51,12 @@ class Text:
         if not RATES[0] <= value <= RATES[1]:
             self.refuse(f"is no believable bandwidth: {value:.3g} B/s", "check the unit", line, path, number)
         return value
+
+    def parts(self, within: range, *starts: re.Pattern[str]) -> Iterator[Found]:
+        """Yield the lines in ``within`` that are one of ``starts``, each with where its part ends."""
+        found = [(n, m) for n in within for m in (p.fullmatch(self.lines[n]) for p in starts) if m]
+        for (at, match), end in zip(found, [n for n, _ in found[1:]] + [within.stop], strict=False):
+            yield at, match, end
 
     def number(self, number: str, line: int | None, path: str = "") -> float:
         """Return a finite number that isn't negative."""
