@@ -181,10 +181,11 @@ def _written(profile: Profile, out: Path, plot: bool) -> list[Path]:
     write_profile(profile, out)
     if not plot:
         return [out]
+    from simkv.calibrate.fit import residual_rows
     from simkv.plots.calibration import draw
 
     picture = out.with_suffix(".png")
-    draw(profile, picture)
+    draw(profile, residual_rows(profile.samples, profile.fit), picture)
     return [out, picture]
 
 

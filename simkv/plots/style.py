@@ -18,6 +18,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 FORMATS = ("png", "svg")
 
 _TITLE_WIDTH = 78
+_PANELS_A_ROW, _PANEL_INCHES = 3, (5.8, 4.4)
 _RC: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": FAINT,
@@ -51,17 +52,33 @@ def figure(title: str, file: BinaryIO, form: str, size_inches: tuple[float, floa
 
     The same figure gives the same bytes: no date and no random names are in it.
     """
+    with _page(file, form, size_inches) as page:
+        axes = page.add_subplot()
+        yield axes
+        axes.set_title("\n".join(wrap(title, _TITLE_WIDTH)))
+
+
+@contextmanager
+def panels(title: str, file: BinaryIO, form: str, count: int) -> Iterator[list[Axes]]:
+    """Yield ``count`` axes of one figure, three to a row; ``title`` stands over them all."""
+    columns = min(count, _PANELS_A_ROW)
+    rows = -(-count // columns)
+    with _page(file, form, (_PANEL_INCHES[0] * columns, _PANEL_INCHES[1] * rows)) as page:
+        yield [page.add_subplot(rows, columns, k + 1) for k in range(count)]
+        page.suptitle(title, x=0.01, ha="left", fontsize=14)
+
+
+@contextmanager
+def _page(file: BinaryIO, form: str, size_inches: tuple[float, float]) -> Iterator[Figure]:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_RC):
-        made: Figure = Figure(figsize=size_inches, layout="constrained")
-        FigureCanvasAgg(made)
-        axes = made.add_subplot()
-        yield axes
-        axes.set_title("\n".join(wrap(title, _TITLE_WIDTH)))
-        made.savefig(file, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+        page: Figure = Figure(figsize=size_inches, layout="constrained")
+        FigureCanvasAgg(page)
+        yield page
+        page.savefig(file, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
 
 
 def label_side(axes: Axes, columns: int = 1) -> None:

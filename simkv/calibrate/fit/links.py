@@ -15,7 +15,7 @@ from simkv.units import short
 
 KV_PIECES_BYTES = (16 * 1024, 8 * 1024 * 1024)
 """What KV moves: blocks of one layer to blocks of all. The fit is to be nearest there."""
-_OUTSIDE = 0.1
+_OUTSIDE = 0.3
 """Weight of pieces outside that range."""
 _DEPARTS = 0.15
 """Share by which the pieces of one size are off where the note says so."""

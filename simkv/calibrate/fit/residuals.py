@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from simkv.calibrate.fit.compute import attention_s, paged_points, step_s
 from simkv.calibrate.fit.links import is_pageable, link_s, requests
-from simkv.calibrate.fit.points import Point, Setting, interpolate
+from simkv.calibrate.fit.points import Point, Setting, interpolate, largest, points_of
 from simkv.profile.schema import Compute, Fit, LinkFit, Sample
 
 
@@ -68,7 +68,7 @@ def _predictors(samples: Sequence[Sample], fit: Fit) -> dict[str, Predict]:
         found[kind] = _request(samples, kind, link)
     rates = (("device_read", fit.memory.read_bytes_per_s, 1), ("device_copy", fit.memory.copy_bytes_per_s, 2))
     for kind, rate, passes in rates:
-        found[kind] = _at_rate(rate, passes)
+        found[kind] = _at_rate(largest(points_of(samples, kind), "bytes"), rate, passes)
     if fit.compute is not None:
         found |= _computing(samples, fit.compute)
     if fit.host is not None:
@@ -95,8 +95,15 @@ def _request(samples: Sequence[Sample], kind: str, link: LinkFit | None) -> Pred
     return predict
 
 
-def _at_rate(rate: float | None, passes: int) -> Predict:
-    return lambda point: passes * point.number("bytes") / rate if rate else None
+def _at_rate(used: Sequence[Point], rate: float | None, passes: int) -> Predict:
+    """Return what is said of the sizes that a memory's rate was made of; of those in caches it says nothing."""
+    sizes = [point.number("bytes") for point in used]
+
+    def predict(point: Point) -> float | None:
+        size = point.number("bytes")
+        return passes * size / rate if rate and size in sizes else None
+
+    return predict
 
 
 def _computing(samples: Sequence[Sample], compute: Compute) -> dict[str, Predict]:
