@@ -61,7 +61,7 @@ def test_decode_paged_reads_the_paged_table_and_contiguous_where_there_is_none()
 
 def test_decode_of_unmeasured_batch_lies_between_its_neighbours_at_the_same_context_a_sequence() -> None:
     step = made()
-    base = made(decode=(AttentionRow(batch=1, context=((1, 1e-15),)),))
+    base = made(decode=(AttentionRow(batch=1, context=((1, 1e-12),)),))
     attention = {n: step.decode(n, n * 512)[0] - base.decode(n, n)[0] for n in (1, 2, 3, 4)}
     assert attention[2] == pytest.approx(attention[1] * 2 / 3 + attention[4] / 3)
     assert attention[3] == pytest.approx(attention[1] / 3 + attention[4] * 2 / 3)
@@ -124,7 +124,7 @@ def test_decode_beyond_the_longest_context_grows_in_proportion() -> None:
 
 def test_decode_beyond_the_largest_batch_grows_in_proportion() -> None:
     step = made(linear=((1, 1e-3),), head=((1, 1e-9),), layer_overhead_s=0.0, step_overhead_s=0.0)
-    alone = made(decode=(AttentionRow(batch=1, context=((1, 1e-15),)),), linear=((1, 1e-3),), head=((1, 1e-9),),
+    alone = made(decode=(AttentionRow(batch=1, context=((1, 1e-12),)),), linear=((1, 1e-3),), head=((1, 1e-9),),
                  layer_overhead_s=0.0, step_overhead_s=0.0)  # fmt: skip
     sixteen = step.decode(16, 16 * 512)[0] - alone.decode(16, 0)[0]
     assert step.decode(32, 32 * 512)[0] - alone.decode(32, 0)[0] == pytest.approx(2 * sixteen, rel=1e-6)
@@ -159,7 +159,7 @@ def test_mixed_adds_the_decoding_part() -> None:
     step = made()
     alone = step.mixed(0, 0, [(56, 0)], 8)
     together = step.mixed(8, 8 * 512, [(48, 0)], 8)
-    decoding = step.decode(8, 8 * 512)[0] - made(decode=(AttentionRow(batch=1, context=((1, 1e-15),)),)).decode(8, 0)[0]
+    decoding = step.decode(8, 8 * 512)[0] - made(decode=(AttentionRow(batch=1, context=((1, 1e-12),)),)).decode(8, 0)[0]
     assert together == pytest.approx(alone + decoding, rel=1e-6)
 
 

@@ -91,7 +91,7 @@ def test_read_unreadable_name_is_refused() -> None:
 
 
 FAULTS: tuple[tuple[str, Any, str], ...] = (
-    ("fit.h2d.bytes_per_s", 0, "fit.h2d.bytes_per_s = 0: too small; it must be more than 0"),
+    ("fit.h2d.bytes_per_s", 0, "fit.h2d.bytes_per_s = 0: too small; the least is 1"),
     ("fit.h2d.bytes_per_s", -5e9, "fit.h2d.bytes_per_s = -5000000000.0: too small"),
     ("fit.h2d.bytes_per_s", 1e30, "fit.h2d.bytes_per_s = 1e+30: too large; the most is 1e+18"),
     ("fit.h2d.bytes_per_s", "6e9", 'fit.h2d.bytes_per_s = "6e9"'),
@@ -103,6 +103,9 @@ FAULTS: tuple[tuple[str, Any, str], ...] = (
     ("fit.compute.linear", [[1, 1e-3], [1, 2e-3]], "fit.compute.linear: x doesn't rise: 1 follows 1"),
     ("fit.compute.linear", [[8, 1e-3], [4, 2e-3]], "fit.compute.linear: x doesn't rise: 4 follows 8"),
     ("fit.compute.linear", [], "fit.compute.linear: "),
+    ("fit.compute.linear.1.1", 1e-300, "fit.compute.linear[1][1] = 1e-300: too small; the least is 1e-12"),
+    ("fit.compute.linear.1.1", 1e12, "fit.compute.linear[1][1] = 1000000000000.0: too large"),
+    ("fit.compute.linear.1.0", 0, "fit.compute.linear[1][0] = 0: too small; it must be more than 0"),
     ("fit.compute.linear.1.1", -1.0, "fit.compute.linear[1][1] = -1.0: too small"),
     ("fit.compute.linear.1", [1, 2, 3], "fit.compute.linear[1]"),
     ("fit.compute.decode.1.batch", 1, "fit.compute.decode: batch 1 follows 1"),
@@ -188,7 +191,7 @@ def points() -> st.SearchStrategy[Any]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(
-    linear=points(), head=points(), rate=st.floats(1e-3, 1e18), repeats=st.lists(st.floats(1e-9, 1e5), min_size=1),
+    linear=points(), head=points(), rate=st.floats(1.0, 1e18), repeats=st.lists(st.floats(1e-9, 1e5), min_size=1),
     name=st.text(st.characters(blacklist_categories=("Cs",)), max_size=20),
     environment=st.dictionaries(st.text(st.characters(blacklist_categories=("Cs",)), max_size=8), st.integers()),
 )  # fmt: skip

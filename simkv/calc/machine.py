@@ -6,8 +6,10 @@ from simkv.calc.answer import Line
 from simkv.catalog import load_hardware, load_machine
 from simkv.formulas.kv_size import kv_dtype_or_default
 from simkv.formulas.weights import native_weight_dtype, weight_bytes_per_rank
-from simkv.hardware import Gpu
+from simkv.hardware import Figure, Gpu
 from simkv.model import ModelShape
+from simkv.profile.machine import is_profile_name, load_calibrated
+from simkv.profile.schema import LinkFit
 from simkv.units import short
 
 _OF_THE_HOST = ("h2d_bytes_per_s", "d2h_bytes_per_s", "duplex_bytes_per_s", "ssd_read_bytes_per_s")
@@ -16,13 +18,24 @@ _OF_THE_HOST = ("h2d_bytes_per_s", "d2h_bytes_per_s", "duplex_bytes_per_s", "ssd
 def load_gpu(name: str) -> Gpu:
     """Return an accelerator by name; of an instance, its accelerator with the links and SSDs of the host.
 
-    Raises InputError with the nearest names for an unknown one.
+    A name that ends in ``.json`` is the path of a calibration profile, whose fitted rates are taken.
+
+    Raises InputError with the nearest names for an unknown one, and with what is wrong with a profile.
     """
+    if is_profile_name(name):
+        profile, gpu = load_calibrated(name)
+        return (
+            gpu if profile.fit.ssd_read is None else gpu.with_figures(ssd_read_bytes_per_s=_drive(profile.fit.ssd_read))
+        )
     found = load_machine(name)
     if isinstance(found, Gpu):
         return found
     brought = {key: found.figures[key] for key in _OF_THE_HOST if key in found.figures}
     return load_hardware(found.gpu).with_figures(**brought)
+
+
+def _drive(fit: LinkFit) -> Figure:
+    return Figure(fit.bytes_per_s, "B/s", "calibration profile", "fitted")
 
 
 def machine_lines(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, mode: str = "") -> list[Line]:

@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 _MODEL = "A model of the catalogue, or the path of a config.json."
-_MACHINE = "An accelerator or an instance of the catalogue."
+_MACHINE = "An accelerator or an instance of the catalogue, or the path of a calibration profile."
 ModelOption = Annotated[str, typer.Option("--model", metavar="NAME", help=_MODEL)]
 HardwareOption = Annotated[str, typer.Option("--hardware", metavar="NAME", help=_MACHINE)]
 SomeModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help=_MODEL)]

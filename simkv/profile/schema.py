@@ -17,7 +17,8 @@ SCHEMA = "simkv-calibration-1"
 """Names the shape of the file; a profile of another one is refused."""
 
 Seconds = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
-Rate = Annotated[float, Field(gt=0.0, le=1e18, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=1.0, le=1e18, allow_inf_nan=False)]
+"""Slower ones no clock of a run can tell apart."""
 Positive = Annotated[float, Field(gt=0.0, le=1e18, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1.0, le=1000.0, allow_inf_nan=False)]
 Text = Annotated[str, StringConstraints(max_length=2000)]
@@ -98,8 +99,11 @@ def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float
     return points
 
 
-Points = Annotated[tuple[tuple[Positive, Positive], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
-"""(x, y), x rising."""
+Duration = Annotated[float, Field(ge=1e-12, le=1e6, allow_inf_nan=False)]
+Points = Annotated[tuple[tuple[Positive, Duration], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
+"""(x, seconds), x rising."""
+RatePoints = Annotated[tuple[tuple[Positive, Rate], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
+"""(x, rate), x rising."""
 
 
 class AttentionRow(Part):
@@ -210,9 +214,9 @@ class Fit(Part):
     ssd_write: LinkFit | None = None
     duplex_bytes_per_s: Rate | None = None
     """Both directions of the link together."""
-    h2d_by_buffer: Points | None = None
+    h2d_by_buffer: RatePoints | None = None
     """(bytes of host memory that copies come from, B/s): it falls for buffers of many GiB."""
-    d2h_by_buffer: Points | None = None
+    d2h_by_buffer: RatePoints | None = None
     memory: Memory = Memory()
     compute: Compute | None = None
     rates: Rates | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from simkv import units
 from simkv.formulas.interpolated import Table
@@ -24,7 +24,7 @@ CALIBRATION = "calibration"
 CODE = "outside_calibration"
 KERNELS: Path = ("engine", "attention_kernels")
 _SIXTEEN_BITS = ("bf16", "fp16")
-_UNSAID = ("residual", "note", "model")
+_UNSAID = ("residual", "note", "notes", "model")
 """Keys of a fit that decide nothing."""
 
 Row = tuple[Path, object, str]
@@ -160,23 +160,25 @@ def notes(
         yield CODE, f"{sentence}."
 
 
-def h2d_of_buffer(profile: Profile | None, capacity_bytes: float) -> tuple[float, list[tuple[str, str]]] | None:
-    """Return the bandwidth of loads out of a buffer of that size, and a note where none as large was measured.
+def of_buffer(
+    profile: Profile, direction: Literal["h2d", "d2h"], capacity_bytes: float
+) -> tuple[float, list[tuple[str, str]]] | None:
+    """Return the bandwidth of a link from or to a buffer of that size, and a note where none of it was measured.
 
-    None where loads weren't measured over buffers.
+    None where the link wasn't measured over buffers.
     """
-    points = profile.fit.h2d_by_buffer if profile is not None else None
-    if profile is None or points is None or not capacity_bytes:
+    points = getattr(profile.fit, f"{direction}_by_buffer")
+    if points is None or not capacity_bytes:
         return None
-    (low, _), (high, last) = points[0], points[-1]
+    (low, first), (high, last) = points[0], points[-1]
     if low <= capacity_bytes <= high:
         return Table(points, lambda x: 1.0).at(capacity_bytes), []
     asked = units.short(capacity_bytes, "size")
     text = (
-        f"link.h2d was asked for a buffer (tiers.dram.capacity) of {asked}; {profile.name} measured buffers of "
+        f"link.{direction} was asked for a buffer (tiers.dram.capacity) of {asked}; {profile.name} measured buffers of "
         f"{units.short(low, 'size')} to {units.short(high, 'size')}."
     )
-    return (points[0][1] if capacity_bytes < low else last), [(CODE, text)]
+    return (first if capacity_bytes < low else last), [(CODE, text)]
 
 
 def pieces_outside(profile: Profile | None, config: SystemConfig, taken: Given) -> Iterator[tuple[str, str]]:

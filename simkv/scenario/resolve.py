@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem
@@ -200,13 +200,20 @@ class _Filler:
         if calibrated.step_times(self._profile, scenario, self._model) and scenario.engine.attention_kernels is None:
             self._fill("engine.attention_kernels", "contiguous", loading.DEFAULT)
         self.notes.extend(calibrated.notes(self._profile, scenario, self._model, given))
-        loads = calibrated.h2d_of_buffer(self._profile, scenario.tiers.dram.capacity)
-        origin = self._layers.origin(("link", "h2d"))
-        if loads is not None and self._profile is not None and calibrated.is_calibrated(origin):
-            bytes_per_s, notes = loads
-            size = units.short(scenario.tiers.dram.capacity, "size")
-            self._fill("link.h2d", bytes_per_s, f"{calibrated.origin(self._profile, 'measured')} out of {size}")
-            self.notes.extend(notes)
+        if self._profile is not None:
+            self._links_of_buffers(self._profile)
+
+    def _links_of_buffers(self, profile: Profile) -> None:
+        """Fill in the profile's bandwidth of links for buffers as large as DRAM."""
+        capacity = self.scenario.tiers.dram.capacity
+        directions: tuple[Literal["h2d", "d2h"], ...] = ("h2d", "d2h")
+        for direction in directions:
+            found = calibrated.of_buffer(profile, direction, capacity)
+            if found is None or not calibrated.is_calibrated(self._layers.origin(("link", direction))):
+                continue
+            origin = f"{calibrated.origin(profile, 'measured')} at {units.short(capacity, 'size')}"
+            self._fill(f"link.{direction}", found[0], origin)
+            self.notes.extend(found[1])
 
     def _placed_pool(self, model: ModelShape, gpu: Gpu) -> None:
         """Batch mode: fill in the rates that its constants stand for, dtypes, and what weights leave for KV."""
