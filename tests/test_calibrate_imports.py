@@ -317,6 +317,20 @@ def test_fio_text_every_unit_is_its_own(read: Read, told: str, bytes_per_s: floa
     assert rate(got.figures.ssd_read) == pytest.approx(bytes_per_s)
 
 
+@pytest.mark.parametrize(
+    ("told", "block_bytes"),
+    [("4096B", 4096), ("64.0KiB", 65536), ("65.5kB", 65536), ("4K", 4096), ("1M", MIB), ("1000kB", 1_000_000)],
+)
+def test_fio_text_block_is_as_the_job_s_line_has_it(read: Read, told: str, block_bytes: int) -> None:
+    got = read(FIO_TEXT.replace("2048KiB-2048KiB", f"{told}-{told}"))
+    assert got.requests[0].block_bytes == block_bytes
+
+
+def test_fio_text_block_of_a_range_or_untold_is_the_mean(read: Read) -> None:
+    assert read(FIO_TEXT.replace("(R) 2048KiB-", "(R) 4KiB-")).requests[0].block_bytes == 2 * MIB
+    assert read(FIO_TEXT[FIO_TEXT.index("seqread: (groupid") :]).requests[0].block_bytes == 2 * MIB
+
+
 def test_fio_json_lone_requests_give_the_setup_and_large_ones_the_bandwidth(read: Read) -> None:
     got = read(
         fio_json(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import log2
 
 from simkv.calibrate.imports.fio import DEFAULT_BLOCK_BYTES, MOST, Job, Way, together
 from simkv.calibrate.imports.imported import Parsed
@@ -30,6 +31,11 @@ _LATENCY = re.compile(r"\s+(lat|clat) \((nsec|usec|msec)\)\s*: min=.*?avg=\s*([0
 _DEPTHS = re.compile(r"\s*IO depths\s*: (.*)")
 _DIRECT = re.compile(r"(?:^|\s)-{0,2}direct=([01])\b", re.MULTILINE)
 _DRIVE = re.compile(r"(?:^|\s)-{0,2}(?:filename|directory)=(\S{1,200})", re.MULTILINE)
+_BLOCKS = re.compile(r"(?:\([RWT]\) )?([0-9.]+)([kKMG]?i?B?)-([0-9.]+)([kKMG]?i?B?)(?![0-9A-Za-z.])")
+_SIZES = {"": 1, "B": 1, **{f"{p}{b}": 1024**e for e, p in enumerate("KMG", 1) for b in ("", "iB")}} | {
+    "kB": 1000, "MB": 1000**2, "GB": 1000**3, "k": 1024,
+}  # fmt: skip
+"""Of the line before the run; version 2 writes ``4K``, ``kb_base=1000`` writes ``65.5kB``."""
 _PER = {"nsec": 1e-9, "usec": 1e-6, "msec": 1e-3}
 _COUNTS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 
@@ -120,15 +126,18 @@ def _rate(text: Text, found: re.Match[str], line: int, name: str) -> tuple[float
 
 def _block_bytes(text: Text, blocks: str, way: Way, mean: float, line: int) -> int:
     """Return bytes of a request from ``(R) 4096B-4096B, ...`` or ``4K-4K/4K-4K``; of a range, or untold, the mean."""
-    listed = re.findall(r"(?:\([RWT]\) )?([0-9.]+)([kKMG]?)(?:i?B)?-([0-9.]+)([kKMG]?)(?:i?B)?", blocks)
-    low, low_unit, high, high_unit = listed[min(("read", "write").index(way), len(listed) - 1)] if listed else [""] * 4
-    if listed and (low, low_unit) == (high, high_unit):
-        return text.size(text.number(low, line) * 1024 ** " KMG".index(low_unit.upper() or " "), line)
-    if not mean:
-        return DEFAULT_BLOCK_BYTES
-    power = 1 << max(0, round(mean).bit_length() - 1)
-    near = min((power, 2 * power), key=lambda size: abs(size - mean))
-    return text.size(near if abs(mean / near - 1) < 0.05 else mean, line)
+    listed = _BLOCKS.findall(blocks)
+    if listed:
+        low, low_unit, high, high_unit = listed[min(("read", "write").index(way), len(listed) - 1)]
+        if (low, low_unit) == (high, high_unit):
+            return text.size(_power(text.number(low, line) * _SIZES.get(low_unit, 1024)), line)
+    return text.size(_power(mean) if mean else DEFAULT_BLOCK_BYTES, line)
+
+
+def _power(size: float) -> float:
+    """Return the power of two that ``size`` is but for rounding, else ``size``."""
+    near = 2.0 ** round(log2(max(1.0, size)))
+    return near if abs(size / near - 1) < 0.03 else size
 
 
 def _latency_s(text: Text, lines: range) -> float | None:
