@@ -175,7 +175,7 @@ def _figures(imports: list[Path]) -> list[Imported]:
 
 
 def _written(profile: Profile, out: Path, plot: bool) -> list[Path]:
-    """Write ``profile`` and, if asked, its picture; return the files."""
+    """Write ``profile`` and, if asked, a picture of what can be drawn; return the files."""
     from simkv.profile.load import write_profile
 
     write_profile(profile, out)
