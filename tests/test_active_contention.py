@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from simkv.formulas.step import ConstantStep
 from simkv.kvcache.access import TopK
+from simkv.run import run_scenario
 from simkv.scenario.build import system_config
+from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.active.computation import Contended
 from simkv.sim.active.config import Contention, LaneFactors
@@ -23,7 +25,8 @@ from simkv.sim.fabric import DEMAND, Lane
 from simkv.sim.tiers import Host, ReplicaTiers
 from tests import active_factory as make
 from tests.sim_factory import system_config as plain_config
-from tests.test_active_scenario import BASE
+from tests.test_active_scenario import BASE, DENSE, RESIDENT, complaints
+from tests.test_batchmode_scenario import SMALL
 
 NAMES = ("h2d", "d2h", "ssd_read", "ssd_write")
 BYTES_PER_S = {"h2d": 10_000.0, "d2h": 10_000.0, "ssd_read": 5_000.0, "ssd_write": 5_000.0}
@@ -302,3 +305,60 @@ def test_every_lane_of_the_schema_is_one_of_the_simulators() -> None:
     from simkv.scenario import schema
 
     assert [field.name for field in fields(LaneFactors)] == list(schema.LaneFactors.model_fields) == list(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("contention.compute_during.h2d=0.5", ("contention.compute_during.h2d = 0.5", "the least is 1")),
+        ("contention.during_compute.ssd_read=1001", ("contention.during_compute.ssd_read", "the most is 1000")),
+        ("contention.compute_during.d2h=nan", ("contention.compute_during.d2h", "not a number")),
+        ("contention.compute_during.nvlink=2", ("contention.compute_during.nvlink", "unknown key")),
+        ("contention.both=2", ("contention.both", "unknown key")),
+        ("link.setup=-1us", ("link.setup", "negative")),
+        ("tiers.ssd.request_latency=inf", ("tiers.ssd.request_latency",)),
+        ("offload.host_cost_per_step=x", ("offload.host_cost_per_step",)),
+    ],
+)
+def test_a_hostile_cost_is_refused_with_place_and_mend(assignment: str, words: tuple[str, ...]) -> None:
+    found = complaints(BASE, assignment)
+    assert any(all(word in line for word in words) for line in found), found
+
+
+@pytest.mark.parametrize("assignment", [FACTORS, "offload.host_cost_per_step=1ms"])
+def test_costs_of_active_offload_without_it_are_refused(assignment: str) -> None:
+    [found] = complaints(RESIDENT, assignment)
+    assert assignment.split("=")[0] in found and "keep all of their KV in VRAM" in found
+    assert "write a residency below 1" in found
+
+
+def test_batch_mode_refuses_contention() -> None:
+    [found] = complaints(SMALL, FACTORS)
+    assert "contention" in found and "static batches" in found
+
+
+def test_contention_at_the_resident_end_of_a_grid_is_a_note_and_left_out_of_what_runs_again() -> None:
+    resolved = resolve_text(RESIDENT, "s.yaml", ("offload.residency=1", FACTORS))
+    assert "contention_idle" in dict(resolved.notes)
+    assert system_config(resolved).active is None
+    again = resolve_text(to_yaml(resolved))
+    assert again.scenario.contention is None
+
+
+def test_resolved_scenario_says_its_factors_again() -> None:
+    resolved = resolve_text(BASE, "s.yaml", (FACTORS,))
+    assert resolve_text(to_yaml(resolved)).scenario.contention == resolved.scenario.contention
+    assert "contention_idle" not in dict(resolved.notes)
+
+
+def test_answer_says_what_copies_cost_computing() -> None:
+    assignments = ("offload.prefetch={policy: layer}", "workload.output_tokens=40", "run.baselines=[no_prefetch]")
+    plain = run_scenario(resolve_text(DENSE, "s.yaml", assignments), audit=True).summary
+    slowed = ("contention={compute_during: {h2d: 3}}",)
+    found = run_scenario(resolve_text(DENSE, "s.yaml", (*assignments, *slowed)), audit=True).summary
+    assert plain["t_wait_s"]["contention"] == 0.0 < found["t_wait_s"]["contention"]
+    assert found["t_compute_s"] == pytest.approx(plain["t_compute_s"])
+    assert found["t_step_s"] == pytest.approx(found["t_compute_s"] + sum(found["t_wait_s"].values()))
+    assert found["t_step_s"] > plain["t_step_s"]
+    alone = found["baselines"]["no_prefetch"]
+    assert alone["t_wait_s"]["contention"] == pytest.approx(0.0, abs=1e-9)

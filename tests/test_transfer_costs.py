@@ -118,6 +118,15 @@ def test_closed_forms_leave_setup_and_requests_out_of_bytes_over_bandwidth_and_c
     assert forms["t_mem_s"] == pytest.approx(piece_s + 0.003 + 0.001 + 0.002 + 0.01)
 
 
+def test_queue_depth_bounds_an_ssd_whose_requests_have_no_cost_of_their_own() -> None:
+    """A block a 0.5 s at most, or as much as the requests leave."""
+    knobs: dict[str, Any] = {"prefill": "ssd", "ssd_latency_s": 0.5, "queue_depth": 1}
+    up_s = 5 * BLOCK_BYTES / RATE + LAYERS * 0.5
+    assert step_s(alone(5, **knobs)) == pytest.approx(1.0 + up_s + 5 * 0.5)
+    requests_s = LAYERS * 0.01 + 5 * BLOCK_BYTES / SSD_RATE
+    assert step_s(alone(5, **knobs, request_latency_s=0.01)) == pytest.approx(1.0 + up_s + requests_s)
+
+
 def test_rewritten_layers_pay_requests_on_their_way_back() -> None:
     costs = {"ssd_latency_s": 0.002, "queue_depth": 1000}
     knobs: dict[str, Any] = {"prefill": "ssd", "write": "rewrite"} | costs

@@ -57,7 +57,8 @@ class Host:
         ssd_units = blocks_of(ssd.capacity_bytes, unit_bytes) if self.dram else 0
         self.ssd = make_pool(config, ssd_units, config.offload.unit_blocks) if ssd_units else None
         self.promises = Promises(self.dram, self.ssd)
-        queue_rate = ssd.queue_depth * unit_bytes / ssd.latency_s if ssd.latency_s > 0 else float("inf")
+        bound = ssd.latency_s > 0 and not ssd.request_latency_s  # else what requests take at that depth is known
+        queue_rate = ssd.queue_depth * unit_bytes / ssd.latency_s if bound else float("inf")
         costs = ssd.request_latency_s, config.link.chunk_bytes, ssd.latency_s
         self.ssd_read = Lane(self.fabric, "ssd_read", min(ssd.read_bytes_per_s, queue_rate), *costs)
         self.ssd_write = Lane(self.fabric, "ssd_write", min(ssd.write_bytes_per_s, queue_rate), *costs)
