@@ -323,3 +323,23 @@ def test_shipped_small_scenario_runs_on_a_calibrated_cpu(cal: Path) -> None:
             (f"hardware={cal}", "workload.requests=40", f"engine.attention_kernels={kernels}"),
         )
         assert summary(found)["requests"]["finished"] == 40
+
+
+def test_eager_mode_beside_measured_step_times_is_said_to_do_nothing(cal: Path) -> None:
+    assert "engine.enforce_eager does nothing" in said(resolved(cal, "engine.enforce_eager=true"))
+    eager, graphs = (
+        system_config(resolved(cal, f"engine.enforce_eager={value}")).cost.decode(1, 512) for value in ("true", "false")
+    )
+    assert eager == graphs
+
+
+def test_run_on_a_broken_or_missing_profile_ends_with_code_two(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(SCENARIO.format(hardware="cal.json", model="smollm2-135m"))
+    missing = CliRunner().invoke(app, ["run", str(file)])
+    assert (missing.exit_code, "cal.json: no such file; make one with simkv calibrate" in missing.stderr) == (2, True)
+    (tmp_path / "cal.json").write_text('{"schema": "simkv-calibration-0"}')
+    broken = CliRunner().invoke(app, ["run", str(file)])
+    assert broken.exit_code == 2
+    assert "cal.json: schema = " in broken.stderr
+    assert len(broken.stderr.splitlines()) == 1
