@@ -126,7 +126,18 @@ def test_link_that_falls_for_large_pieces_says_from_which_size() -> None:
     slow = [Point(p.at, p.seconds * (1.6 if p.number("bytes") >= 16 * MIB else 1.0)) for p in transfers(link, 0.01, 1)]
     fit = fitted(slow)
     assert max(off(fit, link)) < 0.05, "the range of KV is matched best"
-    assert "pieces from 16.0 MiB are" in fit.note and "slower" in fit.note
+    assert "pieces from 16.0 MiB take 1.59 times as long" in fit.note
+
+
+def test_link_that_falls_for_large_transfers_says_from_which_total_on() -> None:
+    link = Link(10e-6, 2e-6, 1e10)
+
+    def total(point: Point) -> float:
+        return point.number("bytes") * point.number("pieces")
+
+    points = [Point(p.at, p.seconds * (2.0 if total(p) >= 128 * MIB else 1.0)) for p in transfers(link, 0.0, 1)]
+    fit = fitted(points)
+    assert "transfers from 128 MiB in all take 2.0" in fit.note and "pieces up" not in fit.note
 
 
 def test_link_that_is_faster_for_small_pieces_says_up_to_which_size() -> None:
@@ -134,7 +145,7 @@ def test_link_that_is_faster_for_small_pieces_says_up_to_which_size() -> None:
     points = [Point(p.at, p.seconds * (0.5 if p.number("bytes") == 4 * KIB else 1.0)) for p in transfers(link, 0.0, 1)]
     fit = fitted(points)
     assert max(off(fit, link)) < 0.05
-    assert "pieces up to 4.00 KiB are 50% faster" in fit.note
+    assert "pieces up to 4.00 KiB take 0.50 times as long" in fit.note
 
 
 def test_link_without_samples_is_none() -> None:

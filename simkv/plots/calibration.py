@@ -110,7 +110,7 @@ def _drive(axes: Axes, links: Mapping[str, LinkFit], rows: Sequence[Row]) -> Non
         name, colour = _DRIVE[kind]
         told = _of_link(rows, kind)
         pieces = max((_pieces(row) for row in told), default=1.0)
-        some = [row for row in told if _pieces(row) == pieces]
+        some = _of_most_pieces(told)
         _transfers(axes, link, some, pieces, _gb_per_s, colour, 0, _depth_label(name, some))
         others = [row for row in rows if row["kind"] == kind and row["fitted_s"] is None]
         deepest = max((row["at"].get("depth", 1) for row in others), default=1)

@@ -18,7 +18,7 @@ KV_PIECES_BYTES = (16 * 1024, 8 * 1024 * 1024)
 _OUTSIDE = 0.3
 """Weight of pieces outside that range."""
 _DEPARTS = 0.15
-"""Share by which the pieces of one size are off where the note says so."""
+"""Share by which transfers of one size are off where the note says so."""
 _SHOWS = 0.05
 """Least share of some transfer's time that its bytes must take for a bandwidth to be told."""
 
@@ -100,7 +100,7 @@ def fit_link(points: Sequence[Point], remarks: Sequence[str] = ()) -> LinkFit | 
         solution = _bounded(terms, seconds, weights)
         fitted = _sum(terms, solution)
         notes.append("no piece is large enough to show the bandwidth, which is the best rate seen")
-    notes += _departures(sizes, seconds / fitted - 1)
+    notes += _departures(sizes, pieces, seconds / fitted)
     return LinkFit(
         setup_s=float(solution.get("setup", 0.0)), latency_s=float(solution.get("latency", 0.0)),
         bytes_per_s=float(1 / solution["bytes"]), smallest_bytes=float(sizes.min()), largest_bytes=float(sizes.max()),
@@ -140,24 +140,27 @@ def _bounded(terms: dict[str, Array], seconds: Array, weights: Array) -> dict[st
     return {"bytes": least, **{name: float(value) for name, value in zip(others, rest, strict=True)}}
 
 
-def _departures(sizes: Array, errors: Array) -> list[str]:
-    """Say at which ends of the range, from which size on, all pieces are slower or faster than the line."""
-    by_size = table(zip(sizes.tolist(), errors.tolist(), strict=True))
-    notes = []
-    for where, ends in (("from", by_size[::-1]), ("up to", by_size)):
-        run = _run(ends)
-        if run and len(run) < len(by_size):
-            share = median(error for _, error in run)
-            side = "slower" if share > 0 else "faster"
-            notes.append(f"pieces {where} {short(run[-1][0], 'size')} are {abs(share):.0%} {side} than this")
-    return notes
+def _departures(sizes: Array, pieces: Array, ratios: Array) -> list[str]:
+    """Say from (or up to) which size on all pieces take longer or less long than the line, ``ratios`` times as long.
+
+    The same of whole transfers, which leave caches where their pieces don't.
+    """
+    by_size, by_total = (table(zip(keys.tolist(), ratios.tolist(), strict=True)) for keys in (sizes, sizes * pieces))
+    ends = [("pieces from {}", by_size[::-1]), ("pieces up to {}", by_size)]
+    if len(set(pieces.tolist())) > 1:
+        ends.append(("transfers from {} in all", by_total[::-1]))
+    return [
+        f"{what.format(short(run[-1][0], 'size'))} take {median(ratio for _, ratio in run):.2f} times as long as this"
+        for what, points in ends
+        if 0 < len(run := _run(points)) < len(points)
+    ]
 
 
-def _run(by_size: Pairs) -> Pairs:
-    """Return the first of ``by_size`` that are off, all in the same direction."""
-    side = 1 if by_size[0][1] > 0 else -1
-    length = next((k for k, (_, error) in enumerate(by_size) if side * error <= _DEPARTS), len(by_size))
-    return by_size[:length]
+def _run(points: Pairs) -> Pairs:
+    """Return the first of ``points`` that are off, all in the same direction."""
+    side = 1 if points[0][1] > 1 else -1
+    length = next((k for k, (_, ratio) in enumerate(points) if side * (ratio - 1) <= _DEPARTS), len(points))
+    return points[:length]
 
 
 def duplex_bytes_per_s(samples: Iterable[Sample]) -> float | None:
