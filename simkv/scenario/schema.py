@@ -164,7 +164,7 @@ class Ssd(Section):
     write: Rate = 5e9
     latency: Time = 80e-6
     request_latency: Annotated[
-        Time, Field(description="Of each request on top of a transfer's latency, as many being under way as the drive takes")
+        Time, Field(description="Of each request on top of a transfer's latency, at the queue depth")
     ] = 0.0
     queue_depth: Annotated[int, Quantity("count", least=1, most=65536)] = 32
 
