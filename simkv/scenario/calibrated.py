@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from simkv import units
 from simkv.formulas.interpolated import Table
@@ -29,6 +29,10 @@ _UNSAID = ("residual", "note", "notes", "model")
 
 Row = tuple[Path, object, str]
 """A path of the scenario, its value, and where it is from."""
+Filled = tuple[str, object, str]
+"""The same with the path as text."""
+Note = tuple[str, str]
+"""A code and a sentence."""
 
 
 def profile_file(name: str, folder: str) -> str:
@@ -144,9 +148,7 @@ def kernels_fault(
         yield Fault(KERNELS, f"wasn't measured in {profile.name}", "write contiguous, or measure again")
 
 
-def notes(
-    profile: Profile | None, scenario: Scenario, model: ModelShape | None, given: Given
-) -> Iterator[tuple[str, str]]:
+def notes(profile: Profile | None, scenario: Scenario, model: ModelShape | None, given: Given) -> Iterator[Note]:
     """Yield a note where step times aren't measured ones, and for what the measured ones don't know."""
     if profile is None or model is None or scenario.engine.preset in BATCH_PRESETS:
         return
@@ -160,28 +162,42 @@ def notes(
         yield CODE, f"{sentence}."
 
 
-def of_buffer(
-    profile: Profile, direction: Literal["h2d", "d2h"], capacity_bytes: float
-) -> tuple[float, list[tuple[str, str]]] | None:
-    """Return the bandwidth of a link from or to a buffer of that size, and a note where none of it was measured.
+def dtypes(profile: Profile | None, scenario: Scenario, model: ModelShape | None) -> Iterator[Filled]:
+    """Yield the dtypes that the scenario leaves open, where the profile measured its model."""
+    dtype = measured_dtype(profile, model)
+    if dtype is None or profile is None:
+        return
+    for key in ("weight_dtype", "kv_dtype"):
+        if getattr(scenario.engine, key) == "auto":
+            yield f"engine.{key}", dtype, origin(profile, "measured")
 
-    None where the link wasn't measured over buffers.
+
+def filled(
+    profile: Profile, scenario: Scenario, model: ModelShape | None, origin_of: Callable[[Path], str]
+) -> tuple[list[Filled], list[Note]]:
+    """Return what depends on the rest of the scenario, and notes where that goes beyond what was measured.
+
+    Attention's kernels, and the bandwidth of links from and to buffers as large as DRAM.
     """
-    points = getattr(profile.fit, f"{direction}_by_buffer")
-    if points is None or not capacity_bytes:
-        return None
-    (low, first), (high, last) = points[0], points[-1]
-    if low <= capacity_bytes <= high:
-        return Table(points, lambda x: 1.0).at(capacity_bytes), []
-    asked = units.short(capacity_bytes, "size")
-    text = (
-        f"link.{direction} was asked for a buffer (tiers.dram.capacity) of {asked}; {profile.name} measured buffers of "
-        f"{units.short(low, 'size')} to {units.short(high, 'size')}."
-    )
-    return (first if capacity_bytes < low else last), [(CODE, text)]
+    found: list[Filled] = []
+    beyond: list[Note] = []
+    if step_times(profile, scenario, model) and scenario.engine.attention_kernels is None:
+        found.append(("engine.attention_kernels", "contiguous", "default"))
+    capacity_bytes = scenario.tiers.dram.capacity
+    for direction, points in (("h2d", profile.fit.h2d_by_buffer), ("d2h", profile.fit.d2h_by_buffer)):
+        if points is None or not capacity_bytes or not is_calibrated(origin_of(("link", direction))):
+            continue
+        low, high = points[0][0], points[-1][0]
+        size = units.short(capacity_bytes, "size")
+        bytes_per_s = Table(points, lambda x: 1.0).at(capacity_bytes)
+        found.append((f"link.{direction}", bytes_per_s, f"{origin(profile, 'measured')} at {size}"))
+        if not low <= capacity_bytes <= high:
+            text = f"link.{direction} was asked for a buffer (tiers.dram.capacity) of {size}; {profile.name} measured"
+            beyond.append((CODE, f"{text} buffers of {units.short(low, 'size')} to {units.short(high, 'size')}."))
+    return found, beyond
 
 
-def pieces_outside(profile: Profile | None, config: SystemConfig, taken: Given) -> Iterator[tuple[str, str]]:
+def pieces_outside(profile: Profile | None, config: SystemConfig, taken: Given) -> Iterator[Note]:
     """Yield a note for each lane whose pieces are smaller or larger than any that were measured.
 
     ``taken``: whether the value at a path is the profile's. Dense streams of active offload have pieces of any size,

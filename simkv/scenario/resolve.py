@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem
@@ -187,33 +187,16 @@ class _Filler:
 
     def _measured_dtypes(self) -> None:
         """Fill in the dtype in which the machine was measured with this model."""
-        dtype = calibrated.measured_dtype(self._profile, self._model)
-        if dtype is None or self._profile is None:
-            return
-        for key in ("weight_dtype", "kv_dtype"):
-            if getattr(self.scenario.engine, key) == "auto":
-                self._fill(f"engine.{key}", dtype, calibrated.origin(self._profile, "measured"))
+        for path, value, origin in calibrated.dtypes(self._profile, self.scenario, self._model):
+            self._fill(path, value, origin)
 
     def calibration(self) -> None:
         """Fill in what a calibration profile says of the scenario's sizes, and note what it doesn't."""
-        scenario, given = self.scenario, self._layers.given
-        if calibrated.step_times(self._profile, scenario, self._model) and scenario.engine.attention_kernels is None:
-            self._fill("engine.attention_kernels", "contiguous", loading.DEFAULT)
-        self.notes.extend(calibrated.notes(self._profile, scenario, self._model, given))
         if self._profile is not None:
-            self._links_of_buffers(self._profile)
-
-    def _links_of_buffers(self, profile: Profile) -> None:
-        """Fill in the profile's bandwidth of links for buffers as large as DRAM."""
-        capacity = self.scenario.tiers.dram.capacity
-        directions: tuple[Literal["h2d", "d2h"], ...] = ("h2d", "d2h")
-        for direction in directions:
-            found = calibrated.of_buffer(profile, direction, capacity)
-            if found is None or not calibrated.is_calibrated(self._layers.origin(("link", direction))):
-                continue
-            origin = f"{calibrated.origin(profile, 'measured')} at {units.short(capacity, 'size')}"
-            self._fill(f"link.{direction}", found[0], origin)
-            self.notes.extend(found[1])
+            rows, notes = calibrated.filled(self._profile, self.scenario, self._model, self._layers.origin)
+            for path, value, origin in rows:
+                self._fill(path, value, origin)
+            self.notes += [*calibrated.notes(self._profile, self.scenario, self._model, self._layers.given), *notes]
 
     def _placed_pool(self, model: ModelShape, gpu: Gpu) -> None:
         """Batch mode: fill in the rates that its constants stand for, dtypes, and what weights leave for KV."""
