@@ -234,6 +234,7 @@ class ActiveStore:
         settled = seq.homes.settle(np.arange(seq.written), lowest=tier == "ssd")
         assert settled is not None, "more was promised below VRAM than there is"
         seq.resident = resident if tier == "vram" else 0
+        seq.written = min(seq.written, live.tokens // self.share.block_tokens)  # the last one, in part, goes on growing
         hits = {"vram": 0, "dram": 0, "ssd": 0} | {tier: min(live.tokens, live.request.prompt_tokens)}
         live.hit_vram, live.hit_dram, live.hit_ssd = hits.values()
         live.ceiling = max(live.ceiling, live.tokens)
