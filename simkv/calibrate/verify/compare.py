@@ -56,14 +56,14 @@ def verify(profile: Path, bench: Bench, progress: Progress) -> Verification:
     progress(0.0, "choosing a workload")
     model = Decoder(bench.backend, bench.model)
     workload = choose(read_profile(profile), profile, bench.model, model.piece_bytes, bench.quick, on_drive)
-    with _ground(bench, model, workload, profile) as ground:
+    with prepared(bench, model, workload, profile) as ground:
         seen = _measure(ground, REPEATS_QUICK if bench.quick else REPEATS, progress)
     said = {run: predicted(workload, run, profile) for run in RUNS}
     return _verification(workload, seen, said, ground.cold.drive)
 
 
 @contextmanager
-def _ground(bench: Bench, model: Decoder, workload: Workload, profile: Path) -> Iterator[Ground]:
+def prepared(bench: Bench, model: Decoder, workload: Workload, profile: Path) -> Iterator[Ground]:
     """Yield what runs work on; the drive's file is gone afterwards."""
     stride = padded(workload.piece_bytes)
     drive = None

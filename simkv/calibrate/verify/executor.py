@@ -204,10 +204,11 @@ class RealRunner(StepRunner):
         hot.give(gone)
         for unit in gone:
             self._flights.pop(unit, None)
+        entered = set(units_of(share.entered))  # some perhaps evicted and let in again at one boundary
         flying = {unit for flight in self.work.flights for unit in units_of(flight.ids)}
-        begun = {unit for unit in held if unit not in hot.where} - flying - set(units_of(share.entered))
+        begun = {unit for unit in held if unit not in hot.where} - flying - entered
         read = units_of(np.concatenate(reads))
-        missing = [unit for unit in read if unit not in hot.where and unit not in begun]
+        missing = [unit for unit in read if unit in entered or (unit not in hot.where and unit not in begun)]
         self._temporary = [unit for unit in missing if unit not in held]
         hot.take(unit for unit in [*sorted(held), *self._temporary] if unit not in hot.where)
         return missing
