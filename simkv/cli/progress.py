@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from shutil import get_terminal_size
 from types import TracebackType
 
 _SILENT_S = 2.0
@@ -37,7 +38,7 @@ class Progress:
         self._next_s = now_s + _EVERY_S
         self._shown = True
         line = self.line(fraction, now_s - self._start_s) + (f"  {doing}" if doing else "")
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        print(f"\r\x1b[K{line[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     @staticmethod
     def line(fraction: float, elapsed_s: float) -> str:
