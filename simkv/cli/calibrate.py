@@ -70,8 +70,8 @@ def calibrate(
         typer.Option(
             "--import",
             metavar="FILE",
-            help="Take figures of nvbandwidth, bandwidthTest or fio; may be repeated. "
-            "Without --device nothing is measured.",
+            help="Take figures of nvbandwidth, bandwidthTest, gpu_copy or fio; may be repeated. "
+            "Without --device nothing is measured, and --base stands for the rest.",
             show_default=False,
         ),
     ] = None,
