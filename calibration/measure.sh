@@ -31,7 +31,7 @@ esac
   { say "simkv needs Python 3.11 or newer; name one that has torch: PYTHON=/path/to/python3 $0"; exit 2; }
 
 if [[ ! -x $venv/bin/simkv ]]; then
-  torch=$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))') ||
+  torch=$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' 2>/dev/null) ||
     { say "$python has no torch: install a build for this machine, or name another: PYTHON=/path/to/python3 $0"; exit 2; }
   say "setting up $venv"
   "$python" -m venv --system-site-packages "$venv"
