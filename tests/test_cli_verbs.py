@@ -34,7 +34,7 @@ def test_help_is_quick() -> None:
 
 def test_help_names_every_verb() -> None:
     shown = simkv("--help").stdout
-    assert all(f"  {verb} " in shown for verb in ("run", "schema", "init", "catalog", "trace"))
+    assert all(f"  {verb} " in shown for verb in ("run", "schema", "init", "catalog", "trace", "calibrate"))
 
 
 def test_no_arguments_show_the_help() -> None:
