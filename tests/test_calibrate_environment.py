@@ -23,6 +23,8 @@ CUDA = SimpleNamespace(
     ),
 )
 
+SMI = 'case "$*" in *driver_version*) echo 570.86.15 ;; *) echo "{link}" ;; esac'
+
 
 def program(folder: Path, name: str, text: str) -> None:
     path = folder / name
@@ -33,11 +35,11 @@ def program(folder: Path, name: str, text: str) -> None:
 def of_gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(environment, "load_torch", lambda: CUDA)
     backend: Any = SimpleNamespace(kind="cuda", threads=15)
-    return environment.environment(backend)
+    return environment.environment(backend) | environment.link_in_use(backend)
 
 
 def test_gpu_tells_driver_and_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(tmp_path, "nvidia-smi", 'echo "$@" > asked; echo "1, 5, 16, 16, 570.86.15"')
+    program(tmp_path, "nvidia-smi", f'echo "$@" >> asked\n{SMI.format(link="1, 5, 16, 16")}')
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,4")
     monkeypatch.chdir(tmp_path)
@@ -64,7 +66,7 @@ def test_gpu_that_cant_be_asked_tells_what_torch_knows(
 
 
 def test_link_of_a_gpu_without_pcie_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(tmp_path, "nvidia-smi", "echo '[N/A], [N/A], [N/A], [N/A], 570.86.15'")
+    program(tmp_path, "nvidia-smi", SMI.format(link="[N/A], [N/A], [N/A], [N/A]"))
     monkeypatch.setenv("PATH", str(tmp_path))
     told = of_gpu(monkeypatch)
     assert told["driver"] == "570.86.15" and "pcie_gen" not in told

@@ -13,10 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from simkv.calibrate import environment, plan
-from simkv.calibrate.task import Task
+from simkv.calibrate import verify as verification
+from simkv.calibrate.task import Bench, Task
 from simkv.cli import app
+from simkv.errors import InputError, Problem
 from simkv.profile.load import read_profile, write_profile
-from simkv.profile.schema import Profile, Sample
+from simkv.profile.schema import Prediction, Profile, Sample, Verification, VerifiedRun
 from tests.profile_factory import make_profile
 from tests.torch_here import torch_or_skip
 
@@ -242,6 +244,7 @@ def test_folder_at_out_is_refused(planned: Plan, folder: Path) -> None:
             "--quick: does nothing with --import, --base; leave it out",
         ),
         (["--import", "x.txt"], "--base: is missing"),
+        (["--verify"], "--verify: on a CPU, KV below the pool lies on a drive; name a folder on it: --ssd-path DIR"),
         (["--verify-only", "x.json", "--quick"], "--quick: does nothing with --verify-only; leave it out"),
         (["--verify-only", "x.json"], "x.json: no such file"),
         (["--import", "absent.txt", "--base", "h100-sxm5-80gb"], "absent.txt"),
@@ -333,3 +336,72 @@ def test_imported_figures_fill_what_wasnt_measured_and_nothing_else(planned: Pla
     assert profile.fit.h2d.bytes_per_s == pytest.approx(5e9, rel=0.01)
     assert profile.fit.d2h.bytes_per_s == pytest.approx(54.1e9, rel=0.01)
     assert profile.environment["imported"][0]["tool"] == "nvbandwidth"
+
+
+# ---- verified
+
+
+def verified(note: str = "of a test") -> Verification:
+    one = Prediction(measured=0.1, predicted=0.11, error=0.1, repeats=(0.1, 0.12))
+    hits = Prediction(measured=1.0, predicted=1.0)
+    run = VerifiedRun(
+        name="resident", scenario="name: x\n", t_step_s=one, t_compute_s=one, t_transfer_s=one, p_hit=hits, outputs="00"
+    )
+    return Verification(runs=(run,), bit_identical=True, transfer_over_compute=0.5, note=note)
+
+
+@pytest.fixture
+def verifying(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    paths: list[Path] = []
+
+    def verify(path: Path, bench: Bench, progress: Callable[[float, str], None]) -> Verification:
+        assert read_profile(path).verification is None, "what was measured is there before it is verified"
+        paths.append(path)
+        progress(0.5, "a run")
+        return verified(f"{bench.model.name}, quick {bench.quick}, {bench.hot_pool_bytes} bytes")
+
+    monkeypatch.setattr(verification, "verify", verify)
+    return paths
+
+
+def test_verification_is_kept_in_the_profile_and_printed(verifying: list[Path], folder: Path) -> None:
+    done = calibrate("--verify", "--ssd-path", folder, "--out", "local.json")
+    assert done.exit_code == 0, done.output
+    kept = read_profile("local.json").verification
+    assert kept is not None and kept.runs[0].t_step_s.predicted == 0.11
+    assert "Verification: a real decode" in done.stdout and "+10.0%" in done.stdout
+    assert verifying == [Path("local.json")]
+
+
+def test_profile_that_is_there_is_verified_as_it_was_measured(verifying: list[Path], folder: Path) -> None:
+    calibrate("--out", "local.json", "--hot-pool", "1GiB", "--name", "mine")
+    done = simkv("calibrate", "--verify-only", "local.json", "--ssd-path", folder)
+    assert done.exit_code == 0, done.output
+    profile = read_profile("local.json")
+    assert profile.verification is not None
+    assert profile.verification.note == f"smollm2-135m, quick True, {1 << 30} bytes"
+    assert (profile.name, len(profile.samples)) == ("mine", 6)
+
+
+def test_interrupted_verification_keeps_what_was_measured(
+    verifying: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "verify", lambda *_: interrupted())
+    done = calibrate("--verify", "--ssd-path", folder, "--out", "local.json")
+    assert done.exit_code == 130
+    assert "kept: local.json, not verified; --verify-only local.json does that" in done.stderr
+    assert read_profile("local.json").verification is None
+    assert os.listdir() == ["local.json"]
+
+
+def test_verification_that_cant_be_keeps_what_was_measured(
+    verifying: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError(Problem("has no times of a model", "measure them"))
+
+    monkeypatch.setattr(verification, "verify", refuse)
+    done = calibrate("--verify", "--ssd-path", folder, "--out", "local.json")
+    assert done.exit_code == 2
+    assert done.stderr.endswith("measured, but not verified: local.json\nhas no times of a model; measure them\n")
+    assert read_profile("local.json").name

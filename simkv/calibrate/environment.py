@@ -16,14 +16,16 @@ IDENTITY = ("simkv", "torch", "python", "kernel", "cpu", "cores", "threads", "nu
 """Entries that make figures those of another machine, or taken another way, where they differ."""
 BUSY = 0.5
 """Load per core from which on figures are noisy."""
-_QUERY = "pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max,driver_version"
-_PCIE = ("pcie_gen", "pcie_gen_max", "pcie_width", "pcie_width_max")
+_LINK = {
+    "pcie_gen": "pcie.link.gen.current", "pcie_gen_max": "pcie.link.gen.max",
+    "pcie_width": "pcie.link.width.current", "pcie_width_max": "pcie.link.width.max",
+}  # fmt: skip
 
 
 def environment(backend: Backend, ssd_path: Path | None = None) -> dict[str, Any]:
     """Return what this machine is and runs; ``date`` in UTC, memory in bytes, ``load_per_core`` of the last minute.
 
-    What can't be read is absent. The link of a GPU that idles may show a lower generation than it has when it works.
+    What can't be read is absent.
     """
     found = {
         "simkv": __version__,
@@ -79,31 +81,41 @@ def load_per_core() -> float | None:
         return None
 
 
+def link_in_use(backend: Backend) -> dict[str, int]:
+    """Return generation and width of the GPU's link, and the most it can; nothing where it isn't told.
+
+    An idle GPU may show a lower generation: to be asked when it has just worked.
+    """
+    if backend.kind != "cuda":
+        return {}
+    answers = zip(_LINK, _nvidia_smi(*_LINK.values()), strict=True)
+    return {name: int(answer) for name, answer in answers if answer.isdigit()}
+
+
 def _gpu() -> dict[str, Any]:
     torch = load_torch()
-    found: dict[str, Any] = {
+    (driver,) = _nvidia_smi("driver_version")
+    return {
         "gpu": str(torch.cuda.get_device_name(0)),
         "gpu_memory_bytes": int(torch.cuda.get_device_properties(0).total_memory),
         "cuda": str(torch.version.cuda),
+        "driver": driver or None,
     }
-    *link, driver = _nvidia_smi()
-    found |= dict(zip(_PCIE, (int(text) if text.isdigit() else None for text in link), strict=True))
-    return found | {"driver": driver or None}
 
 
-def _nvidia_smi() -> list[str]:
-    """Return the answers to ``_QUERY`` for the first GPU that torch sees; empty texts where it can't be asked."""
-    nothing = [""] * len(_QUERY.split(","))
+def _nvidia_smi(*query: str) -> list[str]:
+    """Return the answers to ``query`` for the first GPU that torch sees; empty texts where it can't be asked."""
+    nothing = [""] * len(query)
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
     try:
         answer = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={_QUERY}", "--format=csv,noheader", f"--id={first}"],
+            ["nvidia-smi", f"--query-gpu={','.join(query)}", "--format=csv,noheader", f"--id={first}"],
             capture_output=True, text=True, timeout=20, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return nothing
-    fields = [field.strip() for field in answer.stdout.splitlines()[0].split(",")] if answer.stdout.strip() else []
-    return fields if len(fields) == len(nothing) else nothing
+    fields = [field.strip() for field in answer.stdout.partition("\n")[0].split(",")]
+    return fields if len(fields) == len(nothing) and "no devices" not in fields[0].lower() else nothing
 
 
 def _drive(folder: Path) -> dict[str, Any]:

@@ -136,13 +136,15 @@ def _measured(
 ) -> tuple[Profile, list[Path]]:
     """Measure, write, verify: the profile is there before the verification runs."""
     from simkv.calibrate.assemble import assemble
-    from simkv.calibrate.environment import device_name, environment
+    from simkv.calibrate.environment import device_name, environment, link_in_use
 
+    if verify:
+        measuring.check_verifiable(bench)
     figures = _figures(imports)
     name, out = place.named(device_name(bench.backend))
     machine = environment(bench.backend, bench.ssd_path)
     taken, partial = measuring.measure(bench, out, machine, fresh)
-    profile = assemble(name, bench, taken, machine, place.base)
+    profile = assemble(name, bench, taken, machine | link_in_use(bench.backend), place.base)
     if figures:
         from simkv.calibrate.imports import merge, told
 
@@ -182,10 +184,15 @@ def _written(profile: Profile, out: Path, plot: bool) -> list[Path]:
     if not plot:
         return [out]
     from simkv.calibrate.fit import residual_rows
+    from simkv.errors import InputError
     from simkv.plots.calibration import draw
 
     picture = out.with_suffix(".png")
-    draw(profile, residual_rows(profile.samples, profile.fit), picture)
+    try:
+        draw(profile, residual_rows(profile.samples, profile.fit), picture)
+    except InputError as error:
+        typer.echo(f"no picture: {error}", err=True)
+        return [out]
     return [out, picture]
 
 

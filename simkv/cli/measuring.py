@@ -148,6 +148,13 @@ def _kept(partial: Partial, tasks: tuple[Task, ...]) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def check_verifiable(bench: Bench) -> None:
+    """Raise InputError, before anything is measured, where a verification has nowhere to put KV."""
+    if bench.backend.kind == "cpu" and bench.ssd_path is None:
+        what = "on a CPU, KV below the pool lies on a drive"
+        raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path="--verify"))
+
+
 def verified(path: Path, bench: Bench) -> Profile:
     """Return the profile in ``path``, verified on this machine; the file then holds that too."""
     from simkv.calibrate.verify import verify
@@ -160,6 +167,9 @@ def verified(path: Path, bench: Bench) -> Profile:
     except KeyboardInterrupt:
         typer.echo(f"kept: {path}, not verified; --verify-only {path} does that", err=True)
         raise typer.Exit(INTERRUPTED) from None
+    except InputError:
+        typer.echo(f"measured, but not verified: {path}", err=True)
+        raise
     profile = read_profile(path).model_copy(update={"verification": verification})
     write_profile(profile, path)
     return profile
