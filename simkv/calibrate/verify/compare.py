@@ -169,7 +169,7 @@ def _verified(
         scenario=workload.scenario(run),
         t_step_s=beside(lambda one: one.t_step_s, summary["t_step_s"]),
         t_compute_s=beside(lambda one: one.t_compute_s, summary["t_compute_s"]),
-        t_transfer_s=beside(lambda one: one.carried_s / len(one.steps_s), summary["t_transfer_s"]),
+        t_transfer_s=beside(lambda one: one.transfer_s / len(one.steps_s), summary["t_transfer_s"]),
         p_hit=beside(lambda one: one.hits / one.reads, summary["p_hit"]),
         beta=beside(lambda one: one.beta, summary["beta"]) if offloads else None,
         speedup=prediction(

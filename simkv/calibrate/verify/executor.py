@@ -56,8 +56,10 @@ class Observed:
     reads: int = 0
     hits: int = 0
     """Reads of (block, layer) pieces, and those that were in the pool when attention needed them."""
-    carried_s: float = 0.0
+    transfer_s: float = 0.0
     """How long lanes worked on what was needed: demand loads, and prefetches that were read."""
+    hidden_s: float = 0.0
+    """Of it, what had arrived before attention came to it."""
     digest: str = ""
     """SHA-256 of attention's outputs, step by step and layer by layer."""
 
@@ -73,8 +75,9 @@ class Observed:
 
     @property
     def beta(self) -> float:
-        """Return how much of the needed transfers' time was hidden, 0 to 1."""
-        return min(1.0, max(0.0, 1.0 - sum(self.waited_s) / self.carried_s)) if self.carried_s else 1.0
+        """Return how much of the time in which needed transfers were under way was hidden, 0 to 1."""
+        under_way_s = self.hidden_s + sum(self.waited_s)
+        return self.hidden_s / under_way_s if under_way_s else 1.0
 
 
 def all_of(number: int, call: Done | None) -> Done | None:
@@ -165,11 +168,11 @@ class RealRunner(StepRunner):
         missing = self._place(seqs, reads)
         self._fly(work.flights)
         self._waited_s = 0.0
-        late = {unit: self._flights[unit] for ids in reads for unit in units_of(ids) if unit in self._flights}
-        late = {unit: flight for unit, flight in late.items() if flight not in work.flights}
-        before = self._before(missing, late, sum(len(ids) for ids in reads))
-        self._compute(seqs, reads, before)
-        self._account(late)
+        fetched = {unit: self._flights[unit] for ids in reads for unit in units_of(ids) if unit in self._flights}
+        fetched = {unit: flight for unit, flight in fetched.items() if flight not in work.flights}
+        self._compute(seqs, reads, self._before(missing, fetched, sum(len(ids) for ids in reads)))
+        for unit in fetched:
+            del self._flights[unit]  # read: what is left of it counts as everything else does
         now = perf_counter()
         self.observed.steps_s.append(now - self.begun_s)
         self.observed.waited_s.append(self._waited_s)
@@ -233,16 +236,19 @@ class RealRunner(StepRunner):
 
     # ---- the step
 
-    def _before(self, missing: list[int], late: dict[int, Flight], reads: int) -> Callable[[int], None]:
+    def _before(self, missing: list[int], fetched: dict[int, Flight], reads: int) -> Callable[[int], None]:
         """Return what to do when the computation comes to a layer's attention."""
         copies, observed, synchronize = self.rig.copies, self.observed, self.rig.backend.synchronize
-        flights = list(dict.fromkeys(late.values()))
+        flights = list(dict.fromkeys(fetched.values()))
 
         def before(layer: int) -> None:
             copies.poll()
             behind = [flight for flight in flights if not flight.arrived[layer]]
+            hidden_s = sum(self._share_s(fetched[unit], layer) for unit in fetched if fetched[unit] not in behind)
+            observed.transfer_s += hidden_s
+            observed.hidden_s += hidden_s
             observed.reads += reads
-            observed.hits += reads - len(missing) - sum(late[unit] in behind for unit in late)
+            observed.hits += reads - len(missing) - sum(fetched[unit] in behind for unit in fetched)
             if not missing and not behind:
                 return
             synchronize()
@@ -256,9 +262,14 @@ class RealRunner(StepRunner):
                 ticket.wait()
             copies.poll()
             self._waited_s += perf_counter() - begun
-            observed.carried_s += sum(ticket.busy_s for ticket in tickets)
+            observed.transfer_s += sum(ticket.busy_s for ticket in tickets)
 
         return before
+
+    def _share_s(self, flight: Flight, layer: int) -> float:
+        """Return what one unit's piece of ``layer`` took of the lanes."""
+        tickets = self._tickets[flight][layer]
+        return sum(ticket.busy_s for ticket in tickets) / sum(ticket.pieces for ticket in tickets)
 
     def _compute(self, seqs: list[Sequence], reads: list[Any], before: Callable[[int], None]) -> None:
         torch, rig = self._torch, self.rig
@@ -279,13 +290,6 @@ class RealRunner(StepRunner):
             lambda layer, output: self._outputs.append(output.clone()),
         )  # fmt: skip
         rig.backend.synchronize()
-
-    def _account(self, late: dict[int, Flight]) -> None:
-        """Count what prefetches that are read now took, once each; what has landed is awaited no more."""
-        for unit, flight in late.items():
-            share = 1 / max(1, len(flight.ids))
-            self.observed.carried_s += share * sum(ticket.busy_s for layer in self._tickets[flight] for ticket in layer)
-            del self._flights[unit]
 
     def end(self) -> Observed:
         """Return what was seen, when everything that moves has arrived."""
