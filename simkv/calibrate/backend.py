@@ -13,8 +13,8 @@ from simkv.errors import InputError, Problem
 Tensor: TypeAlias = Any
 """A ``torch.Tensor``: torch is looked at only where it is used."""
 Kind = Literal["cpu", "cuda"]
-WARM_UP, FEWEST, MOST = 2, 5, 25
-"""Calls before the first repeat that counts, and the least and most repeats of one sample."""
+WARM_UP, FEWEST, MOST = 2, 3, 9
+"""Calls before the first repeat that counts, and the least and most repeats of one turn of a measurement."""
 _TORCH_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 

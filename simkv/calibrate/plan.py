@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simkv.calibrate.measure import attention, contention, dram, host, linear, links, memory, ssd, step
 from simkv.calibrate.task import Bench, Task
 
@@ -12,12 +14,12 @@ MODELS = {"cpu": "smollm2-135m", "cuda": "llama-3.1-8b"}
 
 
 def plan(bench: Bench) -> tuple[Task, ...]:
-    """Return every task for ``bench``, in order; of each key the first."""
+    """Return every task for ``bench``, in order and as many times over as there are turns; of each key the first."""
     tasks: dict[str, Task] = {}
     for measure in MEASURES:
         for task in measure.tasks(bench):
             tasks.setdefault(task.key, task)
-    return tuple(tasks.values())
+    return tuple(replace(task, key=f"{task.key}@{turn + 1}") for turn in range(bench.turns) for task in tasks.values())
 
 
 def estimate_s(tasks: tuple[Task, ...]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -65,7 +65,18 @@ def measure(tasks: Sequence[Task], partial: Partial, progress: Callable[[Stage],
         else:
             partial.add(task.key, taken, perf_counter() - started)
     kept = [partial.kept[task.key] for task in tasks if task.key in partial.kept]
-    return Measured(tuple(one for task in kept for one in task.samples), tuple(failures))
+    return Measured(together(one for task in kept for one in task.samples), tuple(failures))
+
+
+def together(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    """Return one sample for each thing that was measured, with the repeats of all its turns."""
+    found: dict[tuple[str, tuple[tuple[str, float | int | str | bool], ...]], Sample] = {}
+    for sample in samples:
+        key = (sample.kind, tuple(sample.at.items()))
+        before = found.get(key)
+        seconds = sample.seconds if before is None else before.seconds + sample.seconds
+        found[key] = sample.model_copy(update={"seconds": seconds})
+    return tuple(found.values())
 
 
 def left_s(ahead: Sequence[Task], tasks: Sequence[Task], kept: dict[str, Kept]) -> float:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median_low
+from statistics import fmean as mean
+from statistics import median, median_low
 from typing import Any
 
 from simkv.calibrate.copies import CopyEngine
@@ -28,7 +29,7 @@ from simkv.sim.system import System
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done and what is done now."""
-REPEATS_QUICK, REPEATS = 3, 5
+REPEATS_QUICK, REPEATS = 5, 7
 _SWITCH_S = 5e-4
 """How long Python lets one thread run while others wait: copies are handed over in less than a piece takes."""
 
@@ -130,57 +131,55 @@ def _slots(workload: Workload) -> int:
 def _verification(
     workload: Workload, seen: dict[str, list[Observed]], said: dict[str, dict[str, Any]], drive: Drive | None
 ) -> Verification:
-    typical = {run: _typical(repeats) for run, repeats in seen.items()}
-    runs = tuple(_verified(workload, run, seen, typical, said) for run in RUNS)
-    outputs = {one.digest for repeats in seen.values() for one in repeats}
     said_no = said[NO_PREFETCH]
     below = "host memory" if drive is None else "a drive, " + ("O_DIRECT" if drive.direct else drive.why_not)
     return Verification(
-        runs=runs,
-        bit_identical=len(outputs) == 1,
+        runs=tuple(_verified(workload, run, seen, said) for run in RUNS),
+        bit_identical=len({one.digest for repeats in seen.values() for one in repeats}) == 1,
         transfer_over_compute=said_no["t_transfer_s"] / said_no["t_compute_s"],
-        note=f"{workload.steps} steps of {workload.batch} sequences, the repeat with the middle step time of "
-        f"{len(seen[RESIDENT])}; KV below the pool on {below}",
+        note=f"{workload.steps} steps of {workload.batch} sequences, of each step the middle of "
+        f"{len(seen[RESIDENT])} repeats; KV below the pool on {below}",
     )
 
 
-def _typical(repeats: list[Observed]) -> Observed:
-    """Return the repeat with the middle step time."""
-    middle = median_low(one.t_step_s for one in repeats)
-    return next(one for one in repeats if one.t_step_s == middle)
-
-
 def _verified(
-    workload: Workload,
-    run: str,
-    seen: dict[str, list[Observed]],
-    typical: dict[str, Observed],
-    said: dict[str, dict[str, Any]],
+    workload: Workload, run: str, seen: dict[str, list[Observed]], said: dict[str, dict[str, Any]]
 ) -> VerifiedRun:
     summary, repeats = said[run], seen[run]
 
     def beside(measured: Callable[[Observed], float], predicted_: float) -> Prediction:
-        return prediction(measured(typical[run]), predicted_, [measured(one) for one in repeats])
+        each = [measured(one) for one in repeats]
+        return prediction(median_low(each), predicted_, each)
 
     offloads = run != RESIDENT
     faster = offloads and run != NO_PREFETCH
     return VerifiedRun(
         name=run,
         scenario=workload.scenario(run),
-        t_step_s=beside(lambda one: one.t_step_s, summary["t_step_s"]),
-        t_compute_s=beside(lambda one: one.t_compute_s, summary["t_compute_s"]),
+        t_step_s=prediction(t_step_s(repeats), summary["t_step_s"], [mean(one.steps_s) for one in repeats]),
+        t_compute_s=prediction(t_compute_s(repeats), summary["t_compute_s"], [mean(one.computed_s) for one in repeats]),
         t_transfer_s=beside(lambda one: one.transfer_s / len(one.steps_s), summary["t_transfer_s"]),
         p_hit=beside(lambda one: one.hits / one.reads, summary["p_hit"]),
         beta=beside(lambda one: one.beta, summary["beta"]) if offloads else None,
         speedup=prediction(
-            typical[NO_PREFETCH].t_step_s / typical[run].t_step_s,
+            t_step_s(seen[NO_PREFETCH]) / t_step_s(repeats),
             said[NO_PREFETCH]["t_step_s"] / summary["t_step_s"],
-            [slow.t_step_s / fast.t_step_s for slow, fast in zip(seen[NO_PREFETCH], repeats, strict=True)],
+            [mean(slow.steps_s) / mean(fast.steps_s) for slow, fast in zip(seen[NO_PREFETCH], repeats, strict=True)],
         )
         if faster
         else None,
-        outputs=typical[run].digest,
+        outputs=repeats[0].digest,
     )
+
+
+def t_step_s(repeats: list[Observed]) -> float:
+    """Return the mean step (s): of each step, which does the same in every repeat, the middle of what it took."""
+    return mean(median(step) for step in zip(*(one.steps_s for one in repeats), strict=True))
+
+
+def t_compute_s(repeats: list[Observed]) -> float:
+    """Return the mean of what steps took beside waiting for pieces (s), taken as :func:`t_step_s` is."""
+    return mean(median(step) for step in zip(*(one.computed_s for one in repeats), strict=True))
 
 
 def prediction(measured: float, predicted_: float, repeats: list[float]) -> Prediction:

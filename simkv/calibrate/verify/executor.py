@@ -64,14 +64,9 @@ class Observed:
     """SHA-256 of attention's outputs, step by step and layer by layer."""
 
     @property
-    def t_step_s(self) -> float:
-        """Return the mean step."""
-        return sum(self.steps_s) / len(self.steps_s)
-
-    @property
-    def t_compute_s(self) -> float:
-        """Return the mean of what steps took beside waiting for pieces."""
-        return self.t_step_s - sum(self.waited_s) / len(self.waited_s)
+    def computed_s(self) -> list[float]:
+        """Return by step what it took beside waiting for pieces."""
+        return [step - waited for step, waited in zip(self.steps_s, self.waited_s, strict=True)]
 
     @property
     def beta(self) -> float:
