@@ -110,12 +110,12 @@ def test_copies_any_round_trip_keeps_every_byte(backend: Backend, tmp_path_facto
         try:
             rig.dram.random_(0, 256, generator=torch.Generator().manual_seed(seed))
             first, second = slots[:number], slots[number : 2 * number]
-            rig.copies.load([("dram", place, slot) for place, slot in zip(places, first, strict=True)]).wait()
-            rig.copies.store([("ssd", place, slot) for place, slot in zip(places, first, strict=True)]).wait()
-            rig.copies.load([("ssd", place, slot) for place, slot in zip(places, second, strict=True)]).wait()
+            rig.copies.load("dram", places, first).wait()
+            rig.copies.store("ssd", places, first).wait()
+            rig.copies.load("ssd", places, second).wait()
             assert torch.equal(rig.hot[second], rig.dram[places])
             rig.dram.zero_()
-            rig.copies.store([("dram", place, slot) for place, slot in zip(places, second, strict=True)]).wait()
+            rig.copies.store("dram", places, second).wait()
             assert torch.equal(rig.hot[first], rig.dram[places])
         finally:
             rig.copies.close()
@@ -124,9 +124,9 @@ def test_copies_any_round_trip_keeps_every_byte(backend: Backend, tmp_path_facto
 def test_copies_demand_overtakes_between_two_pieces(backend: Backend) -> None:
     drive = SlowDrive()
     rig = Rig(backend, drive)
-    ahead = rig.copies.load([("ssd", place, place) for place in range(6)], NEXT_STEP)
+    ahead = rig.copies.load("ssd", range(6), range(6), NEXT_STEP)
     sleep(0.025)
-    needed = rig.copies.load([("ssd", 30, 10)], DEMAND)
+    needed = rig.copies.load("ssd", [30], [10], DEMAND)
     needed.wait()
     assert not ahead.is_through
     ahead.wait()
@@ -139,7 +139,7 @@ def test_copies_demand_overtakes_between_two_pieces(backend: Backend) -> None:
 def test_copies_urged_goes_before_others(backend: Backend) -> None:
     drive = SlowDrive()
     rig = Rig(backend, drive)
-    tickets = [rig.copies.load([("ssd", place, place)], NEXT_STEP) for place in range(5)]
+    tickets = [rig.copies.load("ssd", [place], [place], NEXT_STEP) for place in range(5)]
     rig.copies.urge(tickets[4])
     tickets[4].wait()
     assert drive.reads.index(4) <= 1
@@ -152,7 +152,7 @@ def test_copies_calls_are_made_by_poll_on_its_thread(rig: Rig) -> None:
     calls: list[tuple[int, int]] = []
     for number in range(3):
         done = lambda n=number: calls.append((n, threading.get_ident()))  # noqa: E731
-        rig.copies.load([("dram", number, number)], done=done).wait()
+        rig.copies.load("dram", [number], [number], done=done).wait()
     assert calls == []
     rig.copies.poll()
     assert calls == [(number, threading.get_ident()) for number in range(3)]
@@ -173,7 +173,7 @@ def test_copies_failed_drive_is_told_to_who_waits(backend: Backend) -> None:
 
     rig = Rig(backend, Broken())
     with pytest.raises(OSError, match="unplugged"):
-        rig.copies.load([("ssd", 0, 0)]).wait()
+        rig.copies.load("ssd", [0], [0]).wait()
     rig.copies.close()
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from simkv.errors import InputError, Problem
 
@@ -26,6 +26,51 @@ def load_torch() -> Any:
         mend = "pip install 'simkv[torch]' (a CPU build does for --device cpu)"
         raise InputError(Problem("calibration measures with torch, which isn't installed", mend)) from None
     return torch
+
+
+class Stopwatch(Protocol):
+    """Adds up the time between ``begin`` and ``end``, however often."""
+
+    def begin(self) -> None:
+        """Time runs from here on."""
+
+    def end(self) -> None:
+        """And stops."""
+
+    def seconds(self) -> float:
+        """Return the sum, once the device has done everything."""
+
+
+class _WallClock:
+    def __init__(self) -> None:
+        self._sum_s = self._begun_s = 0.0
+
+    def begin(self) -> None:
+        self._begun_s = perf_counter()
+
+    def end(self) -> None:
+        self._sum_s += perf_counter() - self._begun_s
+
+    def seconds(self) -> float:
+        return max(self._sum_s, 1e-9)
+
+
+class _Events:
+    def __init__(self) -> None:
+        self._cuda = load_torch().cuda
+        self._pairs: list[tuple[Any, Any]] = []
+
+    def begin(self) -> None:
+        first, last = (self._cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        self._pairs.append((first, last))
+
+    def end(self) -> None:
+        self._pairs[-1][1].record()
+
+    def seconds(self) -> float:
+        self._cuda.synchronize()
+        return max(1e-3 * sum(float(first.elapsed_time(last)) for first, last in self._pairs), 1e-9)
 
 
 @dataclass(frozen=True)
@@ -58,15 +103,17 @@ class Backend:
         return repeated(lambda: once(call, inner), budget_s)
 
     def _event_s(self, call: Callable[[], object], inner: int) -> float:
-        torch = load_torch()
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        first.record()
+        watch = _Events()
+        self.synchronize()
+        watch.begin()
         for _ in range(inner):
             call()
-        last.record()
-        torch.cuda.synchronize()
-        return max(float(first.elapsed_time(last)) * 1e-3 / inner, 1e-9)
+        watch.end()
+        return watch.seconds() / inner
+
+    def stopwatch(self) -> Stopwatch:
+        """Return what takes the time of parts of a call: by CUDA events on a GPU, else by the wall clock."""
+        return _Events() if self.kind == "cuda" else _WallClock()
 
     def host_memory(self, nbytes: int, pinned: bool) -> Tensor:
         """Return ``nbytes`` of host memory as bytes; ``pinned`` on a GPU's machine alone. Every page is touched."""

@@ -11,6 +11,7 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from time import perf_counter
 from typing import Any
@@ -18,9 +19,11 @@ from typing import Any
 from simkv.calibrate.backend import Backend, Tensor, load_torch
 from simkv.calibrate.drive import Drive, aligned, padded
 
-Piece = tuple[str, int, int]
-"""(tier ``dram`` or ``ssd``, place there, slot of the hot pool)."""
 Done = Callable[[], None]
+MOST_BUFFERS = 8192
+"""Pieces of host memory between drive and device."""
+_Rows = tuple[Any, Sequence[int]]
+"""Memory as rows, and which of them."""
 DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
 """How urgent a transfer is, as in the simulator."""
 
@@ -58,15 +61,16 @@ class Ticket:
 
 
 class _Job:
-    """What one lane has to do for a ticket: one call a piece, and then what follows."""
+    """What one lane has to do for a ticket: ``each`` of so many pieces, and then what follows."""
 
-    __slots__ = ("calls", "finish", "next", "then", "ticket")
+    __slots__ = ("each", "finish", "next", "pieces", "then", "ticket")
 
-    def __init__(self, ticket: Ticket, calls: Sequence[Callable[[], None]], finish: Done, then: Done) -> None:
+    def __init__(self, ticket: Ticket, each: Callable[[int], object], then: Done, finish: Done | None = None) -> None:
         self.ticket = ticket
-        self.calls = calls
+        self.pieces = ticket.pieces
+        self.each = each
         self.finish = finish
-        """Waits until what the calls began is through."""
+        """Waits until what was begun piece by piece is through; None: it is at once."""
         self.then = then
         self.next = 0
 
@@ -111,24 +115,25 @@ class _Lane:
             self._work(job, order)
 
     def _work(self, job: _Job, order: int) -> None:
-        begun = perf_counter()
+        begun, each, queue = perf_counter(), job.each, self._queue
         try:
-            while job.next < len(job.calls):
-                job.calls[job.next]()
-                job.next += 1
-                if job.next < len(job.calls) and self._gives_way(job, order):
+            for piece in range(job.next, job.pieces):
+                each(piece)
+                if queue and piece + 1 < job.pieces and self._gives_way(job, order, piece + 1):
                     job.ticket.busy_s += perf_counter() - begun
                     return
-            job.finish()
+            if job.finish is not None:
+                job.finish()
         except BaseException as error:  # whoever waits for it is told
             job.ticket.end(error)
             return
         job.ticket.busy_s += perf_counter() - begun
         job.then()
 
-    def _gives_way(self, job: _Job, order: int) -> bool:
-        if not self._queue or self._queue[0][0] >= job.ticket.priority:
+    def _gives_way(self, job: _Job, order: int, at: int) -> bool:
+        if self._queue[0][0] >= job.ticket.priority:
             return False
+        job.next = at
         with self._change:
             heapq.heappush(self._queue, (job.ticket.priority, order, job))
         return True
@@ -145,18 +150,18 @@ class CopyEngine:
         A piece on the drive lies at ``place * padded(piece_bytes)``.
         """
         self.backend = backend
-        self.hot = hot
-        self.dram = dram
         self.drive = drive
         self.piece_bytes = piece_bytes
         self.stride = padded(piece_bytes)
+        self._hot, self._dram = self._rows(hot), None if dram is None else self._rows(dram)
         self._buffers: deque[int] = deque()
         self._free = threading.Condition()
         if drive is not None:
-            slots = int(hot.shape[0])
-            memory, self._view = aligned(backend, slots * self.stride)
-            self._bounce = memory.view(slots, self.stride)
-            self._buffers.extend(range(slots))
+            number = min(int(hot.shape[0]), MOST_BUFFERS)
+            memory, view = aligned(backend, number * self.stride)
+            self._bounce = self._rows(memory.view(number, self.stride)[:, :piece_bytes])
+            self._views = [view[first : first + self.stride] for first in range(0, len(view), self.stride)]
+            self._buffers.extend(range(number))
         self._streams: dict[str, Any] = {}
         if backend.kind == "cuda":
             cuda = load_torch().cuda
@@ -164,40 +169,44 @@ class CopyEngine:
         self._lanes = {name: _Lane(name) for name in ("read", "up", "down", "write")}
         self._through: deque[Ticket] = deque()
 
+    def _rows(self, memory: Tensor) -> Any:
+        """Return memory as rows that are copied by assignment: on a CPU numpy's, which costs less a row."""
+        return memory.numpy() if self.backend.kind == "cpu" else memory
+
     # ---- asking
 
-    def load(self, pieces: Sequence[Piece], priority: int = DEMAND, done: Done | None = None) -> Ticket:
-        """Bring ``pieces`` up to their slots; ``done`` is called by a :meth:`poll` after all are there.
+    def load(
+        self, tier: str, places: Sequence[int], slots: Sequence[int], priority: int = DEMAND, done: Done | None = None
+    ) -> Ticket:
+        """Bring the pieces at ``places`` of ``tier`` (dram or ssd) up to ``slots`` of the hot pool.
 
-        All of them come from one tier.
+        ``done`` is called by a :meth:`poll` after all are there.
         """
-        ticket = Ticket(len(pieces), priority, done)
-        if pieces[0][0] == "ssd":
-            self._read(ticket, pieces, up=True)
+        ticket = Ticket(len(places), priority, done)
+        if tier == "ssd":
+            self._read(ticket, places, slots)
         else:
-            assert self.dram is not None
-            sources = [self.dram[place] for _, place, _ in pieces]
-            self._up(ticket, sources, [slot for _, _, slot in pieces], lambda: self._end(ticket))
+            self._copy("up", ticket, (self._dram, places), (self._hot, slots), lambda: self._end(ticket))
         return ticket
 
     def fetch(self, places: Sequence[int], priority: int = DEMAND, done: Done | None = None) -> Ticket:
         """Read the pieces at ``places`` of the drive into host memory, and no further."""
         ticket = Ticket(len(places), priority, done)
-        self._read(ticket, [("ssd", place, -1) for place in places], up=False)
+        self._read(ticket, places, None)
         return ticket
 
-    def store(self, pieces: Sequence[Piece], priority: int = WRITE_BACK, done: Done | None = None) -> Ticket:
-        """Write what is in the slots of ``pieces`` down to their places, all in one tier."""
-        ticket = Ticket(len(pieces), priority, done)
-        if pieces[0][0] == "dram":
-            assert self.dram is not None
-            into = [self.dram[place] for _, place, _ in pieces]
-            self._down(ticket, [slot for _, _, slot in pieces], into, lambda: self._end(ticket))
+    def store(
+        self, tier: str, places: Sequence[int], slots: Sequence[int], priority: int = WRITE_BACK,
+        done: Done | None = None,
+    ) -> Ticket:  # fmt: skip
+        """Write what is in ``slots`` down to ``places`` of ``tier``."""
+        ticket = Ticket(len(places), priority, done)
+        if tier == "dram":
+            self._copy("down", ticket, (self._hot, slots), (self._dram, places), lambda: self._end(ticket))
             return ticket
-        buffers = self._take(len(pieces))
-        into = [self._bounce[buffer][: self.piece_bytes] for buffer in buffers]
-        places = [place for _, place, _ in pieces]
-        self._down(ticket, [slot for _, _, slot in pieces], into, lambda: self._write(ticket, buffers, places))
+        buffers = self._take(len(places))
+        then = partial(self._write, ticket, buffers, places)
+        self._copy("down", ticket, (self._hot, slots), (self._bounce, buffers), then)
         return ticket
 
     def urge(self, ticket: Ticket, priority: int = DEMAND) -> None:
@@ -219,71 +228,57 @@ class CopyEngine:
 
     # ---- the hops
 
-    def _read(self, ticket: Ticket, pieces: Sequence[Piece], up: bool) -> None:
-        drive = self.drive
+    def _read(self, ticket: Ticket, places: Sequence[int], slots: Sequence[int] | None) -> None:
+        """Read from the drive, then go on up to ``slots`` (None: no further)."""
+        drive, views, stride = self.drive, self._views, self.stride
         assert drive is not None
-        buffers = self._take(len(pieces))
+        buffers = self._take(len(places))
 
-        def reading(buffer: int, place: int) -> Callable[[], None]:
-            view = self._view[buffer * self.stride : (buffer + 1) * self.stride]
-            return lambda: drive.read(view, place * self.stride)
+        def each(piece: int) -> None:
+            drive.read(views[buffers[piece]], places[piece] * stride)
 
         def then() -> None:
-            if not up:
-                self._give(buffers)
-                self._end(ticket)
-                return
-            sources = [self._bounce[buffer][: self.piece_bytes] for buffer in buffers]
-            self._up(ticket, sources, [slot for _, _, slot in pieces], arrived)
+            if slots is None:
+                arrived()
+            else:
+                self._copy("up", ticket, (self._bounce, buffers), (self._hot, slots), arrived)
 
         def arrived() -> None:
             self._give(buffers)
             self._end(ticket)
 
-        calls = [reading(buffer, place) for buffer, (_, place, _) in zip(buffers, pieces, strict=True)]
-        self._lanes["read"].put(_Job(ticket, calls, _nothing, then))
-
-    def _up(self, ticket: Ticket, sources: Sequence[Tensor], slots: Sequence[int], then: Done) -> None:
-        targets = [self.hot[slot] for slot in slots]
-        self._lanes["up"].put(_Job(ticket, self._copies("up", sources, targets), self._finish("up"), then))
-
-    def _down(self, ticket: Ticket, slots: Sequence[int], into: Sequence[Tensor], then: Done) -> None:
-        sources = [self.hot[slot] for slot in slots]
-        self._lanes["down"].put(_Job(ticket, self._copies("down", sources, into), self._finish("down"), then))
+        self._lanes["read"].put(_Job(ticket, each, then))
 
     def _write(self, ticket: Ticket, buffers: Sequence[int], places: Sequence[int]) -> None:
-        drive = self.drive
+        drive, views, stride = self.drive, self._views, self.stride
         assert drive is not None
 
-        def writing(buffer: int, place: int) -> Callable[[], None]:
-            view = self._view[buffer * self.stride : (buffer + 1) * self.stride]
-            return lambda: drive.write(view, place * self.stride)
+        def each(piece: int) -> None:
+            drive.write(views[buffers[piece]], places[piece] * stride)
 
         def then() -> None:
             self._give(buffers)
             self._end(ticket)
 
-        calls = [writing(buffer, place) for buffer, place in zip(buffers, places, strict=True)]
-        self._lanes["write"].put(_Job(ticket, calls, _nothing, then))
+        self._lanes["write"].put(_Job(ticket, each, then))
 
-    def _copies(self, lane: str, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> list[Callable[[], None]]:
+    def _copy(self, lane: str, ticket: Ticket, source: _Rows, target: _Rows, then: Done) -> None:
+        (sources, at), (targets, into) = source, target
         stream = self._streams.get(lane)
+        if stream is None:
 
-        def copying(source: Tensor, target: Tensor) -> Callable[[], None]:
-            if stream is None:
-                return lambda: target.copy_(source)
+            def row(piece: int) -> None:
+                targets[into[piece]] = sources[at[piece]]
 
-            def on_stream() -> None:
-                with load_torch().cuda.stream(stream):
-                    target.copy_(source, non_blocking=True)
+            self._lanes[lane].put(_Job(ticket, row, then))
+            return
+        on_stream = load_torch().cuda.stream
 
-            return on_stream
+        def begin(piece: int) -> None:
+            with on_stream(stream):
+                targets[into[piece]].copy_(sources[at[piece]], non_blocking=True)
 
-        return [copying(source, target) for source, target in zip(sources, targets, strict=True)]
-
-    def _finish(self, lane: str) -> Done:
-        stream = self._streams.get(lane)
-        return stream.synchronize if stream is not None else _nothing
+        self._lanes[lane].put(_Job(ticket, begin, then, stream.synchronize))
 
     def _end(self, ticket: Ticket) -> None:
         self._through.append(ticket)
@@ -301,7 +296,3 @@ class CopyEngine:
         with self._free:
             self._buffers.extend(buffers)
             self._free.notify_all()
-
-
-def _nothing() -> None:
-    """Nothing to wait for: the calls return when they are done."""

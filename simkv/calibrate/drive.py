@@ -51,13 +51,14 @@ class Drive:
 
     def read(self, buffer: memoryview, offset: int) -> None:
         """Fill ``buffer`` with what lies at ``offset``."""
-        got = 0
+        got = os.preadv(self._fd, (buffer,), offset)
         while got < len(buffer):
             count = os.preadv(self._fd, [buffer[got:]], offset + got)
             if not count:
                 raise OSError(errno.EIO, f"the file ends at {offset + got} bytes")
             got += count
-        self._forget(offset, len(buffer))
+        if not self.direct:
+            self._forget(offset, len(buffer))
 
     def write(self, buffer: memoryview, offset: int) -> None:
         """Write ``buffer`` to ``offset``."""
@@ -133,7 +134,7 @@ class Drive:
         self.sync()
 
     def _forget(self, offset: int, nbytes: int) -> None:
-        if not self.direct and hasattr(os, "posix_fadvise"):
+        if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._fd, offset, nbytes, os.POSIX_FADV_DONTNEED)
 
 

@@ -159,18 +159,17 @@ def verified(path: Path, bench: Bench) -> Profile:
     """Return the profile in ``path``, verified on this machine; the file then holds that too."""
     from simkv.calibrate.verify import verify
     from simkv.cli.guard import INTERRUPTED
-    from simkv.profile.load import read_profile, write_profile
+    from simkv.profile.load import write_profile
 
     try:
         with _progress() as shown:
-            verification = verify(path, bench, shown)
+            profile = verify(path, bench, shown)
     except KeyboardInterrupt:
         typer.echo(f"kept: {path}, not verified; --verify-only {path} does that", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except InputError:
         typer.echo(f"measured, but not verified: {path}", err=True)
         raise
-    profile = read_profile(path).model_copy(update={"verification": verification})
     write_profile(profile, path)
     return profile
 

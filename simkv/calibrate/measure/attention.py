@@ -1,6 +1,7 @@
 """Attention: decode over contiguous KV and through a block table, by batch and context; prefill by length.
 
-One call attends in several layers, each with KV of its own in places that caches don't hold.
+One call attends in several layers, each with KV of its own in places that caches don't hold. Decode attention is timed
+where it stands in a step: between the matrix products of its layer and those of the next, which empty the caches.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle
 
-from simkv.calibrate.backend import Tensor, load_torch
+from simkv.calibrate.backend import Tensor, load_torch, repeated
 from simkv.calibrate.measure.kvpool import (
     BLOCK_TOKENS,
     KvStrip,
@@ -19,7 +20,8 @@ from simkv.calibrate.measure.kvpool import (
     random_pool,
     random_tables,
 )
-from simkv.calibrate.measure.pace import attention_s, kv_bytes, prefill_s, repeats_s
+from simkv.calibrate.measure.linear import stretch
+from simkv.calibrate.measure.pace import attention_s, kv_bytes, layers_s, prefill_s, repeats_s
 from simkv.calibrate.model import Decoder, decoder
 from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.calibrate.task import Bench, Task
@@ -33,7 +35,8 @@ _TOKENS_A_CALL, _MOST_LAYERS = 16384, 8
 _CALLS_APART = 2
 """A pool holds the KV of so many calls at least: none reads what the one before it read."""
 
-Attending = Callable[[], object]
+Attending = Callable[[], list[Callable[[], object]]]
+"""Returns what attends in one layer after the other of a call."""
 Settings = dict[str, float | int | str | bool]
 
 
@@ -49,7 +52,8 @@ def tasks(bench: Bench) -> Iterator[Task]:
             layers = _layers_of_call(sizes, batch * context)
             if _CALLS_APART * layers * kv_bytes(backend, sizes, batch * context) > most:
                 continue
-            estimate_s = repeats_s(bench, attention_s(backend, sizes, batch * context, layers)) + 0.1
+            once_s = attention_s(backend, sizes, batch * context, layers) + layers_s(backend, sizes, batch, layers)
+            estimate_s = repeats_s(bench, once_s) + 0.1
             for kind in _DECODE:
                 measuring = partial(_decode, bench, kind, batch, context, layers)
                 yield Task(f"{kind}/{batch}x{context}", estimate_s, measuring)
@@ -65,17 +69,27 @@ def _layers_of_call(sizes: Sizes, tokens: int) -> int:
 
 def _decode(bench: Bench, kind: str, batch: int, context: int, layers: int) -> list[Sample]:
     model = decoder(bench.backend, bench.model)
-    call, more = _DECODE[kind](model, batch, context, layers)
-    seconds = bench.backend.time(call, bench.budget_s)
+    attends, more = _DECODE[kind](model, batch, context, layers)
+    products = stretch(model, batch, 1)
+
+    def once() -> float:
+        watch = bench.backend.stopwatch()
+        for attend in attends():
+            products()
+            watch.begin()
+            attend()
+            watch.end()
+        return watch.seconds()
+
     at: Settings = {"batch": batch, "context": context, "layers": layers}
-    return [Sample(kind=kind, at=at | more, seconds=seconds)]
+    return [Sample(kind=kind, at=at | more, seconds=repeated(once, bench.budget_s))]
 
 
 def _contiguous(model: Decoder, batch: int, context: int, layers: int) -> tuple[Attending, Settings]:
     nbytes = _CALLS_APART * layers * kv_bytes(model.backend, model.sizes, batch * context)
     strip = KvStrip(model, max(nbytes, cold_bytes(model.backend)))
     q, _, _ = _random_qkv(model, batch)
-    return lambda: [model.attend(q, *strip.next(batch, context)) for _ in range(layers)], {}
+    return lambda: [partial(model.attend, q, *strip.next(batch, context)) for _ in range(layers)], {}
 
 
 def _paged(model: Decoder, batch: int, context: int, layers: int) -> tuple[Attending, Settings]:
@@ -85,7 +99,7 @@ def _paged(model: Decoder, batch: int, context: int, layers: int) -> tuple[Atten
     pool = random_pool(model, slots, BLOCK_TOKENS)
     turns = cycle(random_tables(model.backend, slots, layers, batch, blocks))
     q, _, _ = _random_qkv(model, batch)
-    return lambda: [model.attend_paged(q, pool, table, context) for table in next(turns)], {
+    return lambda: [partial(model.attend_paged, q, pool, table, context) for table in next(turns)], {
         "block_tokens": BLOCK_TOKENS
     }
 

@@ -87,11 +87,11 @@ class Carrier:
 
 
 def _up(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
-    return engine.load([("dram", place, slot) for place, slot in zip(places, slots, strict=True)])
+    return engine.load("dram", places, slots)
 
 
 def _down(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
-    return engine.store([("dram", place, slot) for place, slot in zip(places, slots, strict=True)])
+    return engine.store("dram", places, slots)
 
 
 def _read(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
@@ -99,7 +99,7 @@ def _read(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
 
 
 def _write(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
-    return engine.store([("ssd", place, slot) for place, slot in zip(places, slots, strict=True)])
+    return engine.store("ssd", places, slots)
 
 
 _SUBMIT: dict[Lane, Callable[[CopyEngine, list[int], list[int]], Ticket]] = {

@@ -7,7 +7,7 @@ from simkv.calibrate.measure.topology import beyond_caches_bytes, free_device_by
 from simkv.calibrate.model import Decoder
 from simkv.rng import stream
 
-BLOCK_TOKENS = 32
+BLOCK_TOKENS = 64
 """Of one block in samples that go through a block table."""
 _PART_OF_FREE = 4
 _GPU_CACHE_BYTES = 256 << 20

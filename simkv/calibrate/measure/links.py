@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from simkv.calibrate.backend import Backend, Tensor, load_torch, repeated, repeats_take, wall_s
-from simkv.calibrate.copies import CopyEngine, Piece
+from simkv.calibrate.copies import CopyEngine
 from simkv.calibrate.measure.places import Places
 from simkv.calibrate.measure.topology import beyond_caches_bytes, free_device_bytes, free_host_bytes
 from simkv.calibrate.task import Bench, Task
@@ -115,9 +115,7 @@ def _transfer(bench: Bench, pools: _Pools, point: _Point) -> list[Sample]:
 
         def once() -> float:
             number = (2 if point.kind == "duplex" else 1) * point.pieces
-            pairs = zip(sources.take(number), targets.take(number), strict=True)
-            moves: list[Piece] = [("dram", place, slot) for place, slot in pairs]
-            return wall_s(partial(_CARRY[point.kind], engine, moves))
+            return wall_s(partial(_CARRY[point.kind], engine, sources.take(number), targets.take(number)))
 
         seconds = repeated(once, bench.budget_s)
     return [
@@ -129,22 +127,22 @@ def _transfer(bench: Bench, pools: _Pools, point: _Point) -> list[Sample]:
     ]
 
 
-def _up(engine: CopyEngine, moves: list[Piece]) -> None:
-    engine.load(moves).wait()
+def _up(engine: CopyEngine, places: list[int], slots: list[int]) -> None:
+    engine.load("dram", places, slots).wait()
 
 
-def _down(engine: CopyEngine, moves: list[Piece]) -> None:
-    engine.store(moves).wait()
+def _down(engine: CopyEngine, places: list[int], slots: list[int]) -> None:
+    engine.store("dram", places, slots).wait()
 
 
-def _both(engine: CopyEngine, moves: list[Piece]) -> None:
-    half = len(moves) // 2
-    under_way = engine.load(moves[:half]), engine.store(moves[half:])
-    for ticket in under_way:
-        ticket.wait()
+def _both(engine: CopyEngine, places: list[int], slots: list[int]) -> None:
+    half = len(places) // 2
+    up, down = engine.load("dram", places[:half], slots[:half]), engine.store("dram", places[half:], slots[half:])
+    up.wait()
+    down.wait()
 
 
-_CARRY: dict[str, Callable[[CopyEngine, list[Piece]], None]] = {"h2d": _up, "d2h": _down, "duplex": _both}
+_CARRY: dict[str, Callable[[CopyEngine, list[int], list[int]], None]] = {"h2d": _up, "d2h": _down, "duplex": _both}
 
 
 def _buffers(bench: Bench, sizes: list[int], nbytes: int) -> Iterator[Sample]:

@@ -15,14 +15,16 @@ from typing import Any
 
 from simkv.calibrate.copies import CopyEngine
 from simkv.calibrate.drive import Drive, padded
-from simkv.calibrate.model import Decoder
+from simkv.calibrate.model import Decoder, decoder
+from simkv.calibrate.session import together
 from simkv.calibrate.task import Bench
+from simkv.calibrate.verify import beside
 from simkv.calibrate.verify.executor import Observed, RealEngine, Rig
 from simkv.calibrate.verify.pool import ColdStore, HotPool
 from simkv.calibrate.verify.workload import NO_PREFETCH, RESIDENT, RUNS, Workload, choose, predicted
 from simkv.errors import InputError, Problem
 from simkv.profile.load import read_profile
-from simkv.profile.schema import Prediction, Verification, VerifiedRun
+from simkv.profile.schema import Prediction, Profile, Sample, Verification, VerifiedRun
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.system import System
@@ -45,22 +47,26 @@ class Ground:
     profile: Path
 
 
-def verify(profile: Path, bench: Bench, progress: Progress) -> Verification:
-    """Decode for real on ``bench``'s device, and compare with what the simulator says by ``profile``.
+def verify(path: Path, bench: Bench, progress: Progress) -> Profile:
+    """Return the profile in ``path`` with its verification: a real decode on ``bench``'s device beside the prediction.
 
-    Raises :class:`InputError` for a profile without the figures that the prediction needs, or a CPU without a drive.
+    What the prediction rests on is measured again in turns with the runs, so that both see the same machine, which
+    others may share; the profile returned is fitted to that. Raises :class:`InputError` for a profile without the
+    figures that the prediction needs, or a CPU without a drive.
     """
     on_drive = bench.backend.kind == "cpu"
     if on_drive and bench.ssd_path is None:
         what = "on a CPU the KV below the pool lies on a drive"
         raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path="--verify"))
     progress(0.0, "choosing a workload")
-    model = Decoder(bench.backend, bench.model)
-    workload = choose(read_profile(profile), profile, bench.model, model.piece_bytes, bench.quick, on_drive)
-    with prepared(bench, model, workload, profile) as ground:
-        seen = _measure(ground, REPEATS_QUICK if bench.quick else REPEATS, progress)
-    said = {run: predicted(workload, run, profile) for run in RUNS}
-    return _verification(workload, seen, said, ground.cold.drive)
+    profile, model = read_profile(path), decoder(bench.backend, bench.model)
+    workload = choose(profile, path, bench.model, model.piece_bytes, bench.quick, on_drive)
+    with prepared(bench, model, workload, path) as ground:
+        seen, samples = _measure(ground, REPEATS_QUICK if bench.quick else REPEATS, progress)
+    profile = beside.refitted(profile, samples, bench)
+    with beside.written(profile) as refitted:
+        said = {run: predicted(workload, run, refitted) for run in RUNS}
+    return profile.model_copy(update={"verification": _verification(workload, seen, said, ground.cold.drive)})
 
 
 @contextmanager
@@ -84,16 +90,24 @@ def prepared(bench: Bench, model: Decoder, workload: Workload, profile: Path) ->
             drive.close()
 
 
-def _measure(ground: Ground, repeats: int, progress: Progress) -> dict[str, list[Observed]]:
-    """Return every repeat of every run, taken in turn so that a drift of the machine meets all of them."""
+def _measure(ground: Ground, repeats: int, progress: Progress) -> tuple[dict[str, list[Observed]], tuple[Sample, ...]]:
+    """Return every repeat of every run, and what was measured in turns with them."""
+    tasks = beside.tasks(ground.bench, ground.workload)
     seen: dict[str, list[Observed]] = {run: [] for run in RUNS}
-    rounds = [(repeat, run) for repeat in range(-1, repeats) for run in RUNS]
-    for done, (repeat, run) in enumerate(rounds):
-        progress(done / len(rounds), f"{run}, {f'repeat {repeat + 1} of {repeats}' if repeat >= 0 else 'warm-up'}")
-        observed = real_run(ground, run)
+    samples: list[Sample] = []
+    parts = (repeats + 1) * (len(RUNS) + 1)
+    for repeat in range(-1, repeats):
+        name = f"repeat {repeat + 1} of {repeats}" if repeat >= 0 else "warm-up"
+        done = (repeat + 1) * (len(RUNS) + 1)
+        for number, run in enumerate(RUNS):
+            progress((done + number) / parts, f"{run}, {name}")
+            observed = real_run(ground, run)
+            if repeat >= 0:
+                seen[run].append(observed)
+        progress((done + len(RUNS)) / parts, f"what it rests on, {name}")
         if repeat >= 0:
-            seen[run].append(observed)
-    return seen
+            samples += [sample for task in tasks for sample in task.run()]
+    return seen, together(samples)
 
 
 def real_run(ground: Ground, run: str) -> Observed:

@@ -11,12 +11,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simkv.calibrate.backend import Backend, Tensor, load_torch
-from simkv.calibrate.copies import DEMAND, NEXT_STEP, CopyEngine, Piece, Ticket
+from simkv.calibrate.copies import DEMAND, NEXT_STEP, CopyEngine, Ticket
 from simkv.calibrate.decode import decode_step
 from simkv.calibrate.model import Decoder
 from simkv.calibrate.verify.pool import ColdStore, HotPool, units_of
@@ -90,6 +90,14 @@ def all_of(number: int, call: Done | None) -> Done | None:
     return one
 
 
+class Route(NamedTuple):
+    """Where units come from, and where they go: of their pieces in the first layer, places of a tier and rows."""
+
+    tier: str
+    places: list[int]
+    rows: list[int]
+
+
 class RealTraffic(Traffic):
     """Bytes that really move. Prefetches are begun by the runner, which knows the slots."""
 
@@ -99,8 +107,8 @@ class RealTraffic(Traffic):
         super().__init__(*given)
         self.asked: list[Done] = []
         """Calls to make as the layers of the flight that is being begun arrive."""
-        self.writing: list[tuple[str, int, int]] = []
-        """Pieces that the next ``down`` writes."""
+        self.writing: list[Route] = []
+        """What the next ``down`` writes, all layers of it."""
         self.written: list[Ticket] = []
 
     def up(self, pieces: Pieces, priority: int, done: Done) -> Any:
@@ -114,16 +122,14 @@ class RealTraffic(Traffic):
             return
         self.begun_writes += 1
         writing, self.writing = self.writing, []
-        tiers = {tier: [piece for piece in writing if piece[0] == tier] for tier in ("dram", "ssd")}
-        parts = [part for part in tiers.values() if part]
 
         def written() -> None:
             if done is not None:
                 done()
             self._written()
 
-        through = all_of(len(parts), written)
-        self.written += [self.rig.copies.store(part, done=through) for part in parts]
+        through = all_of(len(writing), written)
+        self.written += [self.rig.copies.store(*route, done=through) for route in writing]
 
     def when_written(self, writes: int, call: Done) -> None:
         """Wait until ``writes`` write-backs are through, then make ``call``."""
@@ -217,17 +223,30 @@ class RealRunner(StepRunner):
         for flight in flights:
             units = units_of(flight.ids)
             self._flights.update(dict.fromkeys(units, flight))
-            self._tickets[flight] = [self._load(units, layer, NEXT_STEP, calls[layer]) for layer in range(self.layers)]
+            routes = self.routes(units)
+            self._tickets[flight] = [self._load(routes, layer, NEXT_STEP, calls[layer]) for layer in range(self.layers)]
 
-    def _load(self, units: list[int], layer: int, priority: int, done: Done | None = None) -> list[Ticket]:
-        """Begin to bring one layer of ``units`` up; ``done`` is called when all of it, from either tier, is here."""
+    def routes(self, units: list[int]) -> list[Route]:
+        """Return by tier where ``units`` come from and go to, in their first layer."""
         hot, cold = self.rig.hot, self.rig.cold
-        parts: dict[str, list[Piece]] = {}
+        routes: dict[str, Route] = {}
         for unit in units:
             tier = self.engine.tier(unit)
-            parts.setdefault(tier, []).append((tier, cold.place(tier, unit, layer), hot.row(unit, layer)))
-        through = all_of(len(parts), done)
-        return [self.rig.copies.load(part, priority, through) for part in parts.values()]
+            route = routes.setdefault(tier, Route(tier, [], []))
+            route.places.append(cold.place(tier, unit, 0))
+            route.rows.append(hot.row(unit, 0))
+        return list(routes.values())
+
+    def _load(self, routes: list[Route], layer: int, priority: int, done: Done | None = None) -> list[Ticket]:
+        """Begin to bring one layer up; ``done`` is called when all of it, from either tier, is here."""
+        through, below = all_of(len(routes), done), layer * self.rig.hot.slots
+        return [
+            self.rig.copies.load(
+                route.tier, [place + layer for place in route.places], [row + below for row in route.rows], priority,
+                through,
+            )
+            for route in routes
+        ]  # fmt: skip
 
     # ---- the step
 
@@ -235,6 +254,7 @@ class RealRunner(StepRunner):
         """Return what to do when the computation comes to a layer's attention."""
         copies, observed, synchronize = self.rig.copies, self.observed, self.rig.backend.synchronize
         flights = list(dict.fromkeys(fetched.values()))
+        routes = self.routes(missing)
 
         def before(layer: int) -> None:
             copies.poll()
@@ -248,7 +268,7 @@ class RealRunner(StepRunner):
                 return
             synchronize()
             begun = perf_counter()
-            tickets = self._load(missing, layer, DEMAND) if missing else []
+            tickets = self._load(routes, layer, DEMAND) if missing else []
             for flight in behind:
                 for ticket in self._tickets[flight][layer]:
                     copies.urge(ticket)
@@ -335,7 +355,7 @@ class RealEngine(ActiveEngine):
 
     def tier(self, unit: int) -> str:
         """Return where ``unit`` lies below the pool."""
-        for seq in self._decoding:
+        for seq in self.store.sequences.values():
             if seq.base <= unit < seq.base + len(seq.homes.at):
                 return "dram" if seq.homes.at[unit - seq.base] == DRAM else "ssd"
         raise AssertionError(f"unit {unit} is nobody's")
@@ -354,14 +374,16 @@ def _write_really(engine: RealEngine, store: ActiveStore) -> None:
 
     def write_down(seq: Sequence, blocks: Any, pieces: int) -> None:
         seq.homes.settle(blocks)
-        hot, cold = engine.rig.hot, engine.rig.cold
         assert isinstance(store.traffic, RealTraffic)
-        for block in blocks.tolist():
-            unit = int(seq.base + block)
-            tier = "dram" if seq.homes.at[block] == DRAM else "ssd"
-            store.traffic.writing += [
-                (tier, cold.place(tier, unit, layer), hot.row(unit, layer)) for layer in range(hot.layers)
-            ]
+        layers, slots = range(engine.rig.hot.layers), engine.rig.hot.slots
+        store.traffic.writing = [
+            Route(
+                tier,
+                [place + layer for place in places for layer in layers],
+                [row + layer * slots for row in rows for layer in layers],
+            )
+            for tier, places, rows in engine.runner.routes([int(seq.base + block) for block in blocks])
+        ]
         decided(seq, blocks, pieces)
 
     store.write_down = write_down  # type: ignore[method-assign]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simkv.calibrate.drive import padded
+from simkv.calibrate.measure.kvpool import BLOCK_TOKENS
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
 from simkv.profile.schema import Profile
@@ -34,7 +35,8 @@ PICKS = ((0.8, 1.0), (0.5, 1.0), (0.2, 1.0), (0.0, 1.0), (0.0, 0.0))
 """(stickiness, skew) of what a step reads, by how much more a step misses."""
 TRIED = 6
 """Workloads of which the gain is predicted."""
-_FEWEST_TOKENS, _PARTS = 1024, 2
+_PROMPT_BLOCKS, _PARTS = {True: 32, False: 128}, 2
+"""By whether it is a CPU; a step reads one of so many parts."""
 SPARE_BLOCKS = 64
 
 
@@ -92,7 +94,7 @@ class Workload:
             f"link: {{chunk: {padded(self.piece_bytes)}B}}",
             "offload:",
             f"  residency: {1.0 if run == RESIDENT else self.residency}",
-            f"  access: {{pattern: topk, budget: {self.budget_tokens}, recent: {4 * self.block_tokens}, "
+            f"  access: {{pattern: topk, budget: {self.budget_tokens}, recent: {2 * self.block_tokens}, "
             f"sinks: {self.block_tokens}, skew: {self.skew}, stickiness: {self.stickiness}}}",
             "  eviction: {policy: lru}",
             "  write: write_through",
@@ -121,12 +123,11 @@ def choose(
         what = "has no times of a decode step through a block table"
         raise InputError(Problem(what, "measure again without --only", file=str(path)))
     batch = max((row.batch for row in compute.paged if row.batch <= 4), default=compute.paged[0].batch)
-    block_tokens = 32
     start = Workload(
-        model=compute.model, dtype=compute.dtype, batch=batch, block_tokens=block_tokens,
-        piece_bytes=piece_bytes(block_tokens), layers=model.layers,
-        prompt_tokens=_FEWEST_TOKENS * (1 if profile.device.kind == "cpu" else 8),
-        steps=32 if quick else 64, dram_units=1,
+        model=compute.model, dtype=compute.dtype, batch=batch, block_tokens=BLOCK_TOKENS,
+        piece_bytes=piece_bytes(BLOCK_TOKENS), layers=model.layers,
+        prompt_tokens=_PROMPT_BLOCKS[profile.device.kind == "cpu"] * BLOCK_TOKENS,
+        steps=24 if quick else 64, dram_units=1,
     )  # fmt: skip
     if not on_drive:
         start = replace(start, dram_units=start.units)

@@ -1,0 +1,59 @@
+"""What the prediction of a verification rests on, measured again in turns with its runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from simkv.calibrate.fit import fit_profile
+from simkv.calibrate.plan import plan
+from simkv.calibrate.task import Bench, Task
+from simkv.calibrate.verify.workload import Workload
+from simkv.profile.load import write_profile
+from simkv.profile.schema import Profile, Sample
+
+_LEAST_PIECE, _MOST_PIECE = 16 << 10, 1 << 20
+"""Pieces of copies that are measured again."""
+
+
+def tasks(bench: Bench, workload: Workload) -> tuple[Task, ...]:
+    """Return one turn of the measurements that decide what ``workload`` takes."""
+    return tuple(task for task in plan(bench) if task.key.endswith("@1") and _matters(task.key[:-2], workload))
+
+
+def _matters(key: str, workload: Workload) -> bool:
+    kind, _, at = key.partition("/")
+    batch = str(workload.batch)
+    if kind in ("linear", "head"):
+        return at == batch
+    if kind in ("paged_attention", "step"):
+        return at.split("x")[0] == batch
+    if kind == "h2d":
+        return _LEAST_PIECE <= int(at.split("/")[1].split("x")[0]) <= _MOST_PIECE
+    if kind == "ssd_read":
+        return workload.on_drive and at.endswith("/1")
+    if kind == "contention":
+        return at == "h2d" or (at == "ssd_read" and workload.on_drive)
+    return kind == "host_step"
+
+
+def refitted(profile: Profile, samples: tuple[Sample, ...], bench: Bench) -> Profile:
+    """Return ``profile`` with ``samples`` in the place of those that they measured again, and fitted to that."""
+    again = {_what(one): one for one in samples}
+    taken = tuple(again.pop(_what(one), one) for one in profile.samples) + tuple(again.values())
+    return profile.model_copy(update={"samples": taken, "fit": fit_profile(taken, bench.model, bench.backend.dtype)})
+
+
+def _what(sample: Sample) -> tuple[str, tuple[tuple[str, object], ...]]:
+    return sample.kind, tuple(sorted(sample.at.items()))
+
+
+@contextmanager
+def written(profile: Profile) -> Iterator[Path]:
+    """Yield a file that holds ``profile`` for as long as it is asked for."""
+    with tempfile.TemporaryDirectory(prefix="simkv-") as folder:
+        path = Path(folder) / "profile.json"
+        write_profile(profile, path)
+        yield path
