@@ -23,6 +23,7 @@ from simkv.calibrate.drive import Drive  # noqa: E402
 from simkv.calibrate.measure import dram, links, memory, ssd, topology  # noqa: E402
 from simkv.calibrate.measure.places import Places  # noqa: E402
 from simkv.calibrate.task import Bench, Task  # noqa: E402
+from simkv.catalog import load_model  # noqa: E402
 from simkv.errors import InputError  # noqa: E402
 from simkv.profile.schema import Sample  # noqa: E402
 
@@ -52,7 +53,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     monkeypatch.setattr(links, "free_host_bytes", lambda: 64 * MIB)
     monkeypatch.setattr(dram, "_BYTES_PER_THREAD", MIB)
     monkeypatch.setattr(ssd, "_QUICK", dataclasses.replace(ssd._QUICK, file_bytes=8 * MIB, most_bytes=2 * MIB))
-    return Bench(timing.open_backend("cpu", threads=1), model=None, quick=True, ssd_path=tmp_path)  # type: ignore[arg-type]
+    return Bench(timing.open_backend("cpu", threads=1), model=load_model("smollm2-135m"), quick=True, ssd_path=tmp_path)
 
 
 def taken(tasks: Iterable[Task]) -> list[Sample]:
@@ -93,10 +94,10 @@ def test_tasks_asked_twice_have_the_same_unique_keys(bench: Bench, quick: bool) 
 def test_tasks_of_a_real_machine_are_estimated_within_their_share_of_a_session(tmp_path: Path) -> None:
     backend = timing.open_backend("cpu", threads=1)
     for quick, most_s in ((True, 15.0), (False, 150.0)):
-        bench = Bench(backend, model=None, quick=quick)  # type: ignore[arg-type]
+        bench = Bench(backend, model=load_model("smollm2-135m"), quick=quick)
         tasks = [task for module in (links, memory, dram) for task in module.tasks(bench)]
         extent = ssd._QUICK if quick else ssd._FULL
-        points = [point for kind in ("ssd_read", "ssd_write") for point in ssd._points(kind, extent)]
+        points = [point for kind in ("ssd_read", "ssd_write") for point in ssd._points(kind, extent, 98304)]
         drive_s = sum(timing.repeats_take(point.once_s, bench.budget_s) for point in points)
         assert all(task.estimate_s > 0 for task in tasks)
         assert sum(task.estimate_s for task in tasks) + drive_s < most_s

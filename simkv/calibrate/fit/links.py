@@ -17,6 +17,8 @@ KV_PIECES_BYTES = (16 * 1024, 8 * 1024 * 1024)
 """What KV moves: blocks of one layer to blocks of all. The fit is to be nearest there."""
 _OUTSIDE = 0.3
 """Weight of pieces outside that range."""
+_NEAR, _FAR = 2.5, 0.3
+"""Pieces within such a factor of those that a model's KV has count in full, others of the range with this weight."""
 _DEPARTS = 0.15
 """Share by which transfers of one size are off where the note says so."""
 _SHOWS = 0.05
@@ -28,16 +30,19 @@ def link_s(fit: LinkFit, piece_bytes: float, pieces: float = 1) -> float:
     return fit.setup_s + transfer_s(pieces * piece_bytes, fit.bytes_per_s, pieces, fit.latency_s)
 
 
-def fit_links(samples: Sequence[Sample]) -> dict[str, LinkFit]:
-    """Return what was measured of ``h2d d2h h2d_pageable d2h_pageable ssd_read ssd_write``."""
+def fit_links(samples: Sequence[Sample], near_bytes: float | None = None) -> dict[str, LinkFit]:
+    """Return what was measured of ``h2d d2h h2d_pageable d2h_pageable ssd_read ssd_write``.
+
+    ``near_bytes``: the size of piece that the lines are to be nearest at; None: all that KV may have.
+    """
     found: dict[str, LinkFit | None] = {}
     for kind in ("h2d", "d2h"):
         points, remarks = host_copies(samples, kind)
-        found[kind] = fit_link(points, remarks)
-        found[f"{kind}_pageable"] = fit_link([p for p in points_of(samples, kind) if is_pageable(p)])
+        found[kind] = fit_link(points, remarks, near_bytes)
+        found[f"{kind}_pageable"] = fit_link([p for p in points_of(samples, kind) if is_pageable(p)], (), near_bytes)
     for kind in ("ssd_read", "ssd_write"):
         points, remarks = requests(samples, kind)
-        found[kind] = fit_link(points, [*remarks, *_deep(points_of(samples, kind), points)])
+        found[kind] = fit_link(points, [*remarks, *_deep(points_of(samples, kind), points)], near_bytes)
     return {name: fit for name, fit in found.items() if fit is not None}
 
 
@@ -81,7 +86,7 @@ def _deep(points: Sequence[Point], chosen: Sequence[Point]) -> list[str]:
     return [f"best with more requests at a time: {rate} ({best.number('depth'):g} of {size})"]
 
 
-def fit_link(points: Sequence[Point], remarks: Sequence[str] = ()) -> LinkFit | None:
+def fit_link(points: Sequence[Point], remarks: Sequence[str] = (), near_bytes: float | None = None) -> LinkFit | None:
     """Return the line through ``points`` (settings ``bytes`` of one piece and ``pieces``); None without any.
 
     ``remarks`` begin its note, which also says what couldn't be told apart, and where pieces of some size depart.
@@ -91,8 +96,7 @@ def fit_link(points: Sequence[Point], remarks: Sequence[str] = ()) -> LinkFit | 
     sizes = np.array([point.number("bytes") for point in points])
     pieces = np.array([point.number("pieces") for point in points])
     seconds = np.array([point.seconds for point in points])
-    low, high = KV_PIECES_BYTES
-    weights = np.where((sizes >= low) & (sizes <= high), 1.0, _OUTSIDE)
+    weights = _weights(sizes, near_bytes)
     terms, notes = _terms(sizes, pieces, seconds)
     solution = dict(zip(terms, nonnegative_fit(np.column_stack(list(terms.values())), seconds, weights), strict=True))
     fitted = _sum(terms, solution)
@@ -106,6 +110,13 @@ def fit_link(points: Sequence[Point], remarks: Sequence[str] = ()) -> LinkFit | 
         bytes_per_s=float(1 / solution["bytes"]), smallest_bytes=float(sizes.min()), largest_bytes=float(sizes.max()),
         residual=residual_of(fitted, seconds), note="; ".join([*remarks, *notes]),
     )  # fmt: skip
+
+
+def _weights(sizes: Array, near_bytes: float | None) -> Array:
+    low, high = KV_PIECES_BYTES
+    weights = np.where((sizes >= low) & (sizes <= high), 1.0, _OUTSIDE)
+    near = None if near_bytes is None else (sizes <= near_bytes * _NEAR) & (sizes >= near_bytes / _NEAR)
+    return weights if near is None or not near.any() else np.where(near, 1.0, _FAR * weights)
 
 
 def _terms(sizes: Array, pieces: Array, seconds: Array) -> tuple[dict[str, Array], list[str]]:

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 
 from simkv.calibrate.backend import Backend, Tensor, load_torch, repeated, repeats_take, wall_s
 from simkv.calibrate.copies import CopyEngine
+from simkv.calibrate.measure.pace import piece_bytes
 from simkv.calibrate.measure.places import Places
 from simkv.calibrate.measure.topology import beyond_caches_bytes, free_device_bytes, free_host_bytes
 from simkv.calibrate.task import Bench, Task
@@ -82,6 +83,7 @@ class _Point:
 def tasks(bench: Bench) -> Iterator[Task]:
     """Yield copies in one direction over sizes and pieces, then in both at once; on a GPU also from large buffers."""
     sizes, most_bytes = (_QUICK, 64 * MIB) if bench.quick else (_FULL, 256 * MIB)
+    sizes = tuple(sorted({*sizes, piece_bytes(bench)}))
     pools = _Pools(bench.backend, most_bytes)
     touching_s = 2 * pools.nbytes / _TOUCHED_PER_S
     for point in _points(bench, sizes, min(most_bytes, pools.nbytes // 2)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simkv.calibrate.backend import Backend, repeats_take
-from simkv.calibrate.plain import Sizes
+from simkv.calibrate.measure.kvpool import BLOCK_TOKENS
+from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.calibrate.task import Bench
 
 
@@ -46,6 +47,11 @@ def prefill_s(backend: Backend, sizes: Sizes, tokens: int, layers: int = 1) -> f
 def kv_bytes(backend: Backend, sizes: Sizes, tokens: int) -> int:
     """Return the KV of ``tokens`` in one layer."""
     return 2 * sizes.kv_heads * sizes.head_dim * int(backend.torch_dtype.itemsize) * tokens
+
+
+def piece_bytes(bench: Bench) -> int:
+    """Return the bytes of one (block, layer) piece as large as verification moves."""
+    return kv_bytes(bench.backend, plain_sizes(bench.model), BLOCK_TOKENS)
 
 
 def repeats_s(bench: Bench, once_s: float) -> float:

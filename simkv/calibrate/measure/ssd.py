@@ -19,7 +19,8 @@ from pathlib import Path
 
 from simkv.calibrate.backend import repeated, repeats_take, wall_s
 from simkv.calibrate.copies import CopyEngine
-from simkv.calibrate.drive import ALIGNMENT, Drive, aligned
+from simkv.calibrate.drive import ALIGNMENT, Drive, aligned, padded
+from simkv.calibrate.measure.pace import piece_bytes
 from simkv.calibrate.measure.places import Places
 from simkv.calibrate.measure.threads import on_all
 from simkv.calibrate.task import Bench, Task
@@ -93,14 +94,14 @@ def tasks(bench: Bench) -> Iterator[Task]:
     file = _File(bench.ssd_path, _file_bytes(bench.ssd_path, extent))
     making_s = file.nbytes / _BYTES_PER_S
     for kind in ("ssd_read", "ssd_write"):
-        for point in _points(kind, extent):
+        for point in _points(kind, extent, piece_bytes(bench)):
             estimate_s = repeats_take(point.once_s, bench.budget_s) + making_s
             making_s = 0.0
             yield Task(point.key, estimate_s, partial(_requests, bench, file, point))
 
 
-def _points(kind: str, extent: _Extent) -> Iterator[_Point]:
-    for size in extent.sizes:
+def _points(kind: str, extent: _Extent, piece: int) -> Iterator[_Point]:
+    for size in sorted({*extent.sizes, padded(piece)}):
         fits = extent.most_bytes // size
         yield from (_Point(kind, size, n, 1) for n in _PIECES if n <= fits)
         yield from (_Point(kind, size, min(4 * depth, fits), depth) for depth in _DEPTHS if depth <= fits)

@@ -14,8 +14,8 @@ from simkv.calibrate.verify.workload import Workload
 from simkv.profile.load import write_profile
 from simkv.profile.schema import Profile, Sample
 
-_LEAST_PIECE, _MOST_PIECE = 16 << 10, 1 << 20
-"""Pieces of copies that are measured again."""
+_NEAR = 4
+"""Copies are measured again whose pieces are at most so many times larger or smaller than those of the runs."""
 
 
 def tasks(bench: Bench, workload: Workload) -> tuple[Task, ...]:
@@ -31,12 +31,17 @@ def _matters(key: str, workload: Workload) -> bool:
     if kind in ("paged_attention", "step"):
         return at.split("x")[0] == batch
     if kind == "h2d":
-        return _LEAST_PIECE <= int(at.split("/")[1].split("x")[0]) <= _MOST_PIECE
+        return _near(at.split("/")[1], workload)
     if kind == "ssd_read":
-        return workload.on_drive and at.endswith("/1")
+        return workload.on_drive and at.endswith("/1") and _near(at, workload)
     if kind == "contention":
-        return at == "h2d" or (at == "ssd_read" and workload.on_drive)
+        return at in ("h2d", "wait") or (at == "ssd_read" and workload.on_drive)
     return kind == "host_step"
+
+
+def _near(at: str, workload: Workload) -> bool:
+    piece_bytes = int(at.split("x")[0])
+    return workload.piece_bytes / _NEAR <= piece_bytes <= workload.piece_bytes * _NEAR
 
 
 def refitted(profile: Profile, samples: tuple[Sample, ...], bench: Bench) -> Profile:
