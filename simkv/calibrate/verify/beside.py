@@ -12,7 +12,7 @@ from simkv.calibrate.plan import plan
 from simkv.calibrate.task import Bench, Task
 from simkv.calibrate.verify.workload import Workload
 from simkv.profile.load import write_profile
-from simkv.profile.schema import Profile, Sample
+from simkv.profile.schema import Fit, Profile, Sample
 
 _NEAR = 4
 """Copies are measured again whose pieces are at most so many times larger or smaller than those of the runs."""
@@ -45,10 +45,16 @@ def _near(at: str, workload: Workload) -> bool:
 
 
 def refitted(profile: Profile, samples: tuple[Sample, ...], bench: Bench) -> Profile:
-    """Return ``profile`` with ``samples`` in the place of those that they measured again, and fitted to that."""
+    """Return ``profile`` with ``samples`` in the place of those that they measured again, and fitted to that.
+
+    Figures that there are no samples of stay as they are.
+    """
     again = {_what(one): one for one in samples}
     taken = tuple(again.pop(_what(one), one) for one in profile.samples) + tuple(again.values())
-    return profile.model_copy(update={"samples": taken, "fit": fit_profile(taken, bench.model, bench.backend.dtype)})
+    fit, nothing = fit_profile(taken, bench.model, bench.backend.dtype), Fit()
+    untold = [name for name in Fit.model_fields if getattr(fit, name) == getattr(nothing, name)]
+    fit = fit.model_copy(update={name: getattr(profile.fit, name) for name in untold})
+    return profile.model_copy(update={"samples": taken, "fit": fit})
 
 
 def _what(sample: Sample) -> tuple[str, tuple[tuple[str, object], ...]]:
