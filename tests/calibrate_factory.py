@@ -39,6 +39,7 @@ class Machine:
     step_overhead_s: float = 400e-6
     compute_slowed: float = 1.2
     copy_slowed: float = 1.1
+    after_wait: float = 1.05
     host_step_s: float = 30e-6
     host_block_s: float = 0.5e-6
     _rng: np.random.Generator = field(init=False)
@@ -103,6 +104,8 @@ class Machine:
             for kind, factor in (("compute", self.compute_slowed), ("copy", self.copy_slowed)):
                 yield self.sample(f"{kind}_alone", 0.01, lane=lane)
                 yield self.sample(f"{kind}_during", 0.01 * factor, lane=lane)
+        yield self.sample("compute_alone", 0.01, lane="wait")
+        yield self.sample("compute_during", 0.01 * self.after_wait, lane="wait")
 
     def memory(self) -> Iterator[Sample]:
         for size in (MIB, 64 * MIB, 128 * MIB, 256 * MIB):

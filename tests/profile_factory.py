@@ -69,6 +69,7 @@ def make_fit(**changes: Any) -> Fit:
         "contention": Contention(
             compute_during={"h2d": 1.1, "d2h": 1.1, "ssd_read": 1.05, "ssd_write": 1.05},
             during_compute={"h2d": 1.3, "d2h": 1.3, "ssd_read": 1.1, "ssd_write": 1.1},
+            after_wait=1.05,
         ),
         "host": Host(step_s=50e-6, block_s=1e-6, residual=EXACT),
     }  # fmt: skip

@@ -240,7 +240,7 @@ def test_factors_of_one_are_todays_run_to_the_last_digit(kind: str) -> None:
     config = config_of(kind)
     requests = [make.decoding(60, 12, number, 1.0 * number) for number in range(3)]
     plain = make.run(config, requests)
-    ones = make.run(contend(config, Contention(LaneFactors(1.0, 1.0, 1.0, 1.0), LaneFactors())), requests)
+    ones = make.run(contend(config, Contention(LaneFactors(1.0, 1.0, 1.0, 1.0), LaneFactors(), 1.0)), requests)
     assert (ones.active, ones.events, ones.end_s) == (plain.active, plain.events, plain.end_s)
     assert plain.active is not None and plain.active.contended_s == plain.active.hindered_s == 0.0
 
@@ -288,15 +288,76 @@ def test_computing_that_nothing_is_carried_beside_takes_as_long_as_ever() -> Non
     )
 
 
+# ---- after a wait
+
+
+def cooled(config: SystemConfig, factor: float, beside: Contention = Contention()) -> SystemConfig:  # noqa: B008
+    return contend(config, replace(beside, after_wait=factor))
+
+
+@pytest.mark.parametrize("factor", [1.05, 2.0])
+def test_every_layer_that_waits_takes_the_factor_times_as_long(factor: float) -> None:
+    """Dense without prefetch: each of four layers waits for its five pieces, then computes."""
+    config = config_of("none", residency=0.5, write="write_through")
+    found = make.measured(cooled(config, factor), [make.decoding(40, 2)])
+    # a step computes for 1 s; five streamed blocks at 25 ms a piece
+    assert found.steps == 1
+    assert found.exposed_s == pytest.approx(4 * 5 * 0.025)
+    assert found.compute_s == pytest.approx(1.0)
+    assert found.contended_s == pytest.approx(factor - 1.0)
+    assert found.step_s == pytest.approx(factor + 4 * 5 * 0.025)
+
+
+def test_layers_that_follow_one_that_waited_take_as_long_as_ever() -> None:
+    """Layer prefetch, transfers shorter than a layer: the first layer alone waits."""
+    config = config_of("layer", residency=0.5, write="write_through")
+    found = make.measured(cooled(config, 1.2), [make.decoding(40, 2)])
+    assert found.contended_s == pytest.approx(0.2 * 0.25)
+    assert found.step_s == pytest.approx(1.0 + 5 * 0.025 + 0.05)
+
+
+def test_where_all_is_prefetched_in_time_nothing_waits() -> None:
+    """Next step's first layer comes in the step before: no layer waits but the first step's first."""
+    config = config_of("next_step", residency=0.5, write="write_through")
+    found = make.measured(cooled(config, 1.2), [make.decoding(40, 4)])
+    assert found.steps == 3
+    assert found.contended_s == pytest.approx(0.2 * 0.25)
+
+
+def test_what_a_wait_adds_is_work_that_copies_beside_it_slow_too() -> None:
+    """Layer prefetch, transfers longer than a layer: all wait, three compute beside a copy from end to end."""
+    config = config_of("layer", residency=0.5, write="write_through", cost=ConstantStep(0.2, make.LAYERS))
+    both = make.measured(cooled(config, 1.2, slow("h2d", compute=1.5)), [make.decoding(40, 2)])
+    # layers of 50 ms take 60 ms, beside the copy of 125 ms 90 ms; the last one has none beside it
+    assert both.step_s == pytest.approx(4 * 0.125 + 0.06)
+    assert both.contended_s == pytest.approx(3 * 0.04 + 0.01)
+    assert both.exposed_s == pytest.approx(0.125 + 3 * 0.035)
+
+
+def test_a_whole_step_after_a_wait_has_one_slower_layer() -> None:
+    config = config_of("fixed_overlap", residency=0.5, write="write_through")
+    plain = make.measured(config, [make.decoding(40, 2)])
+    found = make.measured(cooled(config, 1.2), [make.decoding(40, 2)])
+    assert found.step_s - plain.step_s == pytest.approx(0.2 * 0.25) == pytest.approx(found.contended_s)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_wait_never_shortens_a_sequence_alone(kind: str) -> None:
+    config = config_of(kind, cost=ConstantStep(0.2, make.LAYERS))
+    ends = [make.run(cooled(config, factor), [make.decoding(60, 12)]).end_s for factor in (1.0, 1.05, 2.0)]
+    assert ends == sorted(ends)
+    assert ends[-1] > ends[0] or kind == "beside"
+
+
 # ---- in a scenario
 
-FACTORS = "contention={compute_during: {h2d: 1.5, ssd_read: 1.1}, during_compute: {d2h: 2}}"
+FACTORS = "contention={compute_during: {h2d: 1.5, ssd_read: 1.1}, during_compute: {d2h: 2}, after_wait: 1.25}"
 
 
 def test_scenario_hands_its_factors_on() -> None:
     config = system_config(resolve_text(BASE, "s.yaml", (FACTORS,)))
     assert config.active is not None
-    assert config.active.contention == Contention(LaneFactors(1.5, 1.0, 1.1), LaneFactors(d2h=2.0))
+    assert config.active.contention == Contention(LaneFactors(1.5, 1.0, 1.1), LaneFactors(d2h=2.0), 1.25)
     plain = system_config(resolve_text(BASE, "s.yaml"))
     assert plain.active is not None and plain.active.contention == Contention()
 
@@ -314,6 +375,7 @@ def test_every_lane_of_the_schema_is_one_of_the_simulators() -> None:
         ("contention.during_compute.ssd_read=1001", ("contention.during_compute.ssd_read", "the most is 1000")),
         ("contention.compute_during.d2h=nan", ("contention.compute_during.d2h", "not a number")),
         ("contention.compute_during.nvlink=2", ("contention.compute_during.nvlink", "unknown key")),
+        ("contention.after_wait=0.9", ("contention.after_wait = 0.9", "the least is 1")),
         ("contention.both=2", ("contention.both", "unknown key")),
         ("link.setup=-1us", ("link.setup", "negative")),
         ("tiers.ssd.request_latency=inf", ("tiers.ssd.request_latency",)),

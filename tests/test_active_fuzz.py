@@ -88,7 +88,8 @@ def _with_costs(rng: random.Random, config: SystemConfig) -> SystemConfig:
     """Return ``config`` with what a real machine adds: setup, requests, contention, CPU time a step; some of it 0."""
     assert config.active is not None
     factors = [LaneFactors(*(rng.choice((1.0, 1.2, 4.0)) for _ in range(4))) for _ in range(2)]
-    contention = Contention(*factors) if rng.random() < 0.7 else Contention()
+    after_wait = rng.choice((1.0, 1.1, 3.0))
+    contention = Contention(*factors, after_wait) if rng.random() < 0.7 else Contention()
     return replace(
         config,
         active=replace(config.active, host_s_per_step=rng.choice((0.0, 0.004)), contention=contention),

@@ -18,7 +18,7 @@ from simkv.sim.active.config import Contention, LaneFactors
 from simkv.sim.active.earned import EarnedShare
 from simkv.sim.active.engine import ActiveEngine
 from simkv.sim.active.homes import Homes
-from simkv.sim.active.pipeline import LayerPipeline
+from simkv.sim.active.pipeline import LayerPipeline, StepRunner
 from simkv.sim.active.promises import Promises
 from simkv.sim.active.store import ActiveStore
 from simkv.sim.active.traffic import Load, Traffic
@@ -131,6 +131,13 @@ def slowing_is_not_booked(patch: Patch) -> None:
     patch.setattr(Contended, "_book", _nothing)
 
 
+def cooling_is_not_booked(patch: Patch) -> None:
+    def compute(self: StepRunner, seconds: float, call: Any, waited: bool) -> None:
+        self.computation.run(2 * seconds if waited else seconds, call)
+
+    patch.setattr(StepRunner, "compute", compute)
+
+
 def wait_is_booked_for_no_step(patch: Patch) -> None:
     original = ActiveEngine._over
 
@@ -207,6 +214,7 @@ MUTANTS: list[tuple[Mutant, str, dict[str, Any]]] = [
     (wait_is_counted_and_no_transfer, "L33", {}),
     (wait_is_booked_for_no_step, "L38", {}),
     (slowing_is_not_booked, "L38", {"policy": "layer", "contention": Contention(LaneFactors(h2d=2.0))}),
+    (cooling_is_not_booked, "L38", {"contention": Contention(after_wait=2.0)}),
     (reads_count_twice, "L34", {"access": SPARSE}),
     (wasted_is_forgotten, "L35", FORESEEN | {"policy": "next_step", "accuracy": 0.5}),
     (used_counts_twice, "L35", FORESEEN | {"policy": "oracle"}),

@@ -360,6 +360,18 @@ def test_contention_is_the_ratio_of_medians_a_lane(fit: Fit) -> None:
     assert list(fit.contention.during_compute.values()) == pytest.approx([1.1, 1.1], rel=0.03)
 
 
+def test_contention_after_a_wait_is_the_ratio_of_medians(fit: Fit) -> None:
+    assert fit.contention.after_wait == pytest.approx(1.05, rel=0.03)
+
+
+def test_contention_after_a_wait_below_one_is_clamped_and_noted_and_unmeasured_is_one() -> None:
+    fit = fit_profile(list(Machine(noise=0.0, after_wait=0.9).contention()), None, "fp32")
+    assert fit.contention.after_wait == 1.0
+    assert any("computing after a wait: measured 0.900 times" in note for note in fit.notes)
+    unmeasured = [s for s in Machine(after_wait=2.0).contention() if s.at["lane"] != "wait"]
+    assert fit_profile(unmeasured, None, "fp32").contention.after_wait == 1.0
+
+
 def test_contention_below_one_is_clamped_and_noted() -> None:
     fit = fit_profile(list(Machine(noise=0.0, copy_slowed=0.8).contention()), None, "fp32")
     assert set(fit.contention.during_compute.values()) == {1.0}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from simkv.calibrate.backend import FEWEST, open_backend
+from simkv.calibrate.backend import FEWEST, WARM_UP, open_backend
 from simkv.calibrate.measure import attention, carrier, contention, host, linear, step
 from simkv.calibrate.measure.carrier import Carrier, piece_bytes_of
 from simkv.calibrate.measure.kvpool import KvStrip, random_tables
@@ -76,7 +76,20 @@ def test_tasks_full_hold_those_of_quick_in_time(bench: Bench, module: ModuleType
 
 def test_tasks_without_a_drive_leave_its_lanes_out(bench: Bench) -> None:
     keys = [task.key for task in contention.tasks(Bench(bench.backend, SHAPE, True))]
-    assert keys == ["contention/h2d", "contention/d2h"]
+    assert keys == ["contention/wait", "contention/h2d", "contention/d2h"]
+
+
+def test_waits_are_left_out_of_what_computing_with_them_takes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    pause = time.sleep
+    monkeypatch.setattr(contention, "sleep", lambda seconds: pauses.append(seconds) or pause(0.05))
+    (task,) = (task for task in contention.tasks(bench) if task.key == "contention/wait")
+    alone, during = task.run()
+    assert (alone.kind, during.kind) == ("compute_alone", "compute_during")
+    assert alone.at == during.at == {"lane": "wait"}
+    assert len(alone.seconds) == len(during.seconds) >= FEWEST
+    assert len(pauses) == SHAPE.layers * (len(during.seconds) + WARM_UP)
+    assert during.median_s < SHAPE.layers * 0.05
 
 
 @pytest.mark.parametrize("module", FILES, ids=lambda module: module.__name__.rpartition(".")[2])

@@ -115,6 +115,7 @@ FAULTS: tuple[tuple[str, Any, str], ...] = (
     ("fit.compute.dtype", "int4", 'fit.compute.dtype = "int4"'),
     ("fit.contention.compute_during", {"nvlink": 1.5}, "fit.contention.compute_during.nvlink"),
     ("fit.contention.compute_during.h2d", 0.5, "fit.contention.compute_during.h2d = 0.5: too small; the least is 1"),
+    ("fit.contention.after_wait", 0.5, "fit.contention.after_wait = 0.5: too small; the least is 1"),
     ("samples.0.seconds", [], "samples[0].seconds"),
     ("samples.0.seconds.1", None, "samples[0].seconds[1] = null"),
     ("samples.0.at.bytes", [1], "samples[0].at.bytes = [1]"),

@@ -77,7 +77,8 @@ def test_profile_brings_what_was_measured_each_with_its_origin(cal: Path) -> Non
         "link.h2d", "link.d2h", "link.duplex", "link.latency", "link.setup", "tiers.ssd.read", "tiers.ssd.write",
         "tiers.ssd.latency", "tiers.ssd.request_latency", "tiers.dram.bandwidth", "engine.weight_dtype",
         "engine.kv_dtype", "contention.compute_during.h2d", "contention.during_compute.ssd_read",
-        "offload.host_cost_per_step", "offload.host_cost_per_block", "engine.attention_kernels",
+        "contention.after_wait", "offload.host_cost_per_step", "offload.host_cost_per_block",
+        "engine.attention_kernels",
     )} == {
         "link.h2d": ("6 GB/s", fitted), "link.d2h": ("5.5 GB/s", fitted), "link.duplex": ("8 GB/s", measured),
         "link.latency": ("2us", fitted), "link.setup": ("20us", fitted), "tiers.ssd.read": ("1.2 GB/s", fitted),
@@ -85,6 +86,7 @@ def test_profile_brings_what_was_measured_each_with_its_origin(cal: Path) -> Non
         "tiers.ssd.request_latency": ("90us", fitted), "tiers.dram.bandwidth": ("16 GB/s", measured),
         "engine.weight_dtype": ("fp32", measured), "engine.kv_dtype": ("fp32", measured),
         "contention.compute_during.h2d": ("1.1", measured), "contention.during_compute.ssd_read": ("1.1", measured),
+        "contention.after_wait": ("1.05", measured),
         "offload.host_cost_per_step": ("50us", fitted), "offload.host_cost_per_block": ("1us", fitted),
         "engine.attention_kernels": ("contiguous", "default"),
     }  # fmt: skip
@@ -302,6 +304,7 @@ def test_active_offload_takes_contention_and_host_costs(cal: Path) -> None:
     assert (active.host_s_per_step, active.host_s_per_block) == (50e-6, 1e-6)
     assert active.contention.compute_during.h2d == 1.1
     assert active.contention.during_compute.ssd_read == 1.1
+    assert active.contention.after_wait == 1.05
     assert summary(resolved(cal, *ACTIVE))["requests"]["finished"] == 20
 
 

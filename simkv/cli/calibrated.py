@@ -125,6 +125,8 @@ def _contention(fit: Fit) -> Iterator[Row]:
                  f"they {slowed[lane]:.2f} times" if lane in slowed else ""]  # fmt: skip
         if any(parts):
             yield f"{said} beside computation", ", ".join(part for part in parts if part), "", ""
+    if fit.contention.after_wait > 1.0:
+        yield "computation after a wait", f"takes {fit.contention.after_wait:.2f} times as long", "", ""
 
 
 def _measured(profile: Profile) -> str:

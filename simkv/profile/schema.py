@@ -24,6 +24,8 @@ Factor = Annotated[float, Field(ge=1.0, le=1000.0, allow_inf_nan=False)]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 Lane = Literal["h2d", "d2h", "ssd_read", "ssd_write"]
 LANES: tuple[Lane, ...] = ("h2d", "d2h", "ssd_read", "ssd_write")
+WAIT = "wait"
+"""In the place of a lane: nothing is carried, computing only pauses before every layer."""
 
 
 def refused(reason: str, mend: str) -> PydanticCustomError:
@@ -193,6 +195,8 @@ class Contention(Part):
     """Computation, while that lane carries something."""
     during_compute: dict[Lane, Factor] = Field(default_factory=dict)
     """That lane, while the device computes."""
+    after_wait: Factor = 1.0
+    """A layer that is computed after a wait, next to one that follows another: caches cool down meanwhile."""
 
 
 class Host(Part):

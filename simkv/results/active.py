@@ -144,7 +144,7 @@ def _causes(measured: Measured, closed: Mapping[str, object]) -> list[tuple[floa
             "of queueing behind other transfers",
         ),
         (measured.host_s / steps, "of CPU time for managing blocks"),
-        (measured.contended_s / steps, "of computing slowed by copies"),
+        (measured.contended_s / steps, "of computing slowed by copies or after waits"),
         (measured.hindered_s / steps, "of copies slowed by computing"),
         (measured.write_wait_s / steps, "of waiting for write-backs"),
     ]

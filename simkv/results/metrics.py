@@ -114,7 +114,7 @@ _TABLE: tuple[Metric, ...] = (
     Metric("t_step_s", "active", "s", "", "Mean time of a decode step", "active offload"),
     Metric("t_compute_s", "active", "s", "", "Its compute, undisturbed", "active offload"),
     Metric("t_wait_s", "active", "s", "loads, writes, cpu, contention",
-           "What it waits for: needed loads, write-backs, managing blocks, computing slowed by copies beside it; "
+           "What it waits for: needed loads, write-backs, managing blocks, computing slowed by copies or after waits; "
            "t_step_s = t_compute_s + their sum",
            "active offload"),
     Metric("t_transfer_s", "active", "s", "", "Its needed transfers", "active offload"),

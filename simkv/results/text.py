@@ -151,7 +151,7 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
     closed = summary["closed_form"]
     parts = [f"T_step {seconds(summary['t_step_s'])}", f"computing {seconds(summary['t_compute_s'])}"]
     waits = (("loads", "waiting for loads"), ("writes", "waiting for write-backs"), ("cpu", "waiting for the CPU"),
-             ("contention", "slowed by copies"))  # fmt: skip
+             ("contention", "computing slowed"))  # fmt: skip
     parts += [f"{what} {seconds(summary['t_wait_s'][key])}" for key, what in waits if summary["t_wait_s"][key]]
     if "t_step_s" in closed:
         parts.append(f"closed form {seconds(closed['t_step_s'])}")

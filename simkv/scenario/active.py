@@ -71,7 +71,8 @@ def contention_config(given: schema.Contention | None) -> Contention:
     """Return how much computation and copies slow each other."""
     if given is None:
         return Contention()
-    return Contention(*(LaneFactors(**dict(factors)) for factors in (given.compute_during, given.during_compute)))
+    during, slowed = (LaneFactors(**dict(factors)) for factors in (given.compute_during, given.during_compute))
+    return Contention(during, slowed, given.after_wait)
 
 
 def prefetch_config(offload: Offload) -> PrefetchConfig:

@@ -71,6 +71,8 @@ def rows(profile: Profile) -> Iterator[Row]:
     for key in ("compute_during", "during_compute"):
         for lane, factor in getattr(fit.contention, key).items():
             yield ("contention", key, lane), SI(factor), measured
+    if fit.contention.after_wait > 1.0:
+        yield ("contention", "after_wait"), SI(fit.contention.after_wait), measured
     if fit.host is not None:
         yield ("offload", "host_cost_per_step"), SI(fit.host.step_s), fitted
         yield ("offload", "host_cost_per_block"), SI(fit.host.block_s), fitted

@@ -224,6 +224,9 @@ class Contention(Section):
     during_compute: Annotated[
         LaneFactors, Field(description="How many times longer the lane's transfers take while the GPU computes")
     ] = LaneFactors()
+    after_wait: Annotated[
+        Factor, Field(description="How many times longer a layer takes that had to wait for pieces: caches cool down")
+    ] = 1.0
 
 
 class ClassSlo(Section):

@@ -1,7 +1,8 @@
 """How much a lane that carries without pause slows computation, and computation without pause the lane.
 
 As in a run: the lane's thread copies piece by piece and takes over the next transfer by itself, while the thread that
-computes starts kernel after kernel. Alone and during take turns, so that both see the same machine.
+computes starts kernel after kernel. Alone and during take turns, so that both see the same machine. Computing with
+waits is timed too, the waits themselves left out: a layer that comes after one is slower.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import cycle
-from time import perf_counter
+from time import perf_counter, sleep
+from typing import Protocol
 
 from simkv.calibrate.backend import WARM_UP, Backend, Tensor, load_torch, repeated
-from simkv.calibrate.decode import decode_layers
+from simkv.calibrate.decode import Before, decode_layers
 from simkv.calibrate.measure.carrier import Carrier
 from simkv.calibrate.measure.kvpool import BLOCK_TOKENS, random_pool, random_tables
 from simkv.calibrate.measure.pace import attention_s, layers_s, repeats_s
@@ -21,7 +23,7 @@ from simkv.calibrate.measure.without_pause import without_pause
 from simkv.calibrate.model import Decoder, decoder
 from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.calibrate.task import Bench, Task
-from simkv.profile.schema import LANES, Lane, Sample
+from simkv.profile.schema import LANES, WAIT, Lane, Sample
 
 _BATCH, _CONTEXT, _MOST_LAYERS = 2, 1024, 10
 _TRANSFERS = 4
@@ -30,11 +32,20 @@ _TRANSFER_S = {"h2d": 2e-3, "d2h": 2e-3, "ssd_read": 1e-2, "ssd_write": 2e-2}
 _SET_UP_S = {"h2d": 0.4, "d2h": 0.4, "ssd_read": 1.0, "ssd_write": 1.0}
 """For estimates of the time alone."""
 _STARTS_S = 5e-3
+_PAUSE_S = 2e-3
+"""About what a layer waits for its pieces."""
 _KINDS = ("compute_alone", "compute_during", "copy_alone", "copy_during")
 
 
+class Stretch(Protocol):
+    """Computes the next few layers, with a call before each one's attention if there is one."""
+
+    def __call__(self, before: Before | None = None) -> Tensor:
+        """Return what comes out of the last of them."""
+
+
 def tasks(bench: Bench) -> Iterator[Task]:
-    """Yield the four kinds of each lane, those of the drive with a folder on one.
+    """Yield computing with and without waits, then the four kinds of each lane, the drive's with a folder on one.
 
     Raises :class:`InputError` for a model that isn't computed.
     """
@@ -42,6 +53,8 @@ def tasks(bench: Bench) -> Iterator[Task]:
     layers = _layers_of_call(sizes)
     linear_s = layers_s(bench.backend, sizes, _BATCH, layers)
     compute_s = linear_s + attention_s(bench.backend, sizes, _BATCH * _CONTEXT, layers)
+    once_s = 2 * compute_s + layers * _PAUSE_S
+    yield Task(f"contention/{WAIT}", _SET_UP_S["h2d"] + repeats_s(bench, once_s), partial(_waits, bench))
     for lane in LANES if bench.ssd_path is not None else LANES[:2]:
         once_s = 4 * compute_s + 2 * (_TRANSFERS + 1) * _TRANSFER_S[lane] + 2 * _STARTS_S
         yield Task(f"contention/{lane}", _SET_UP_S[lane] + repeats_s(bench, once_s), partial(_lane, bench, lane))
@@ -72,7 +85,40 @@ def _lane(bench: Bench, lane: Lane) -> list[Sample]:
     return [Sample(kind=kind, at={"lane": lane}, seconds=tuple(seconds[kind][WARM_UP:])) for kind in _KINDS]
 
 
-def _stretch(model: Decoder, layers: int) -> Callable[[], Tensor]:
+def _waits(bench: Bench) -> list[Sample]:
+    """Return computing layer after layer, and with a wait in each where a step waits for its pieces."""
+    model = decoder(bench.backend, bench.model)
+    compute = _stretch(model, _layers_of_call(model.sizes))
+    seconds: dict[str, list[float]] = {"compute_alone": [], "compute_during": []}
+
+    def both() -> float:
+        begun = perf_counter()
+        seconds["compute_alone"].append(_computed_s(bench.backend, compute, pauses=False))
+        seconds["compute_during"].append(_computed_s(bench.backend, compute, pauses=True))
+        return perf_counter() - begun
+
+    repeated(both, bench.budget_s)
+    return [Sample(kind=kind, at={"lane": WAIT}, seconds=tuple(took[WARM_UP:])) for kind, took in seconds.items()]
+
+
+def _computed_s(backend: Backend, compute: Stretch, pauses: bool) -> float:
+    """Return the seconds of one stretch without its ``pauses``: on a GPU nothing is launched meanwhile, as in a run."""
+    watch = backend.stopwatch()
+
+    def pause(layer: int) -> None:
+        watch.end()
+        backend.synchronize()
+        sleep(_PAUSE_S)
+        watch.begin()
+
+    backend.synchronize()
+    watch.begin()
+    compute(pause if pauses else None)
+    watch.end()
+    return watch.seconds()
+
+
+def _stretch(model: Decoder, layers: int) -> Stretch:
     """Return a call that decodes through the next ``layers`` layers, everything resident."""
     backend, torch = model.backend, load_torch()
     blocks = -(-_CONTEXT // BLOCK_TOKENS)
@@ -83,8 +129,9 @@ def _stretch(model: Decoder, layers: int) -> Callable[[], Tensor]:
     positions, start = torch.full_like(tokens, _CONTEXT - 1), model.embed(tokens)
     order = cycle(range(model.layers))
 
-    def call() -> Tensor:
-        return decode_layers(model, [next(order) for _ in range(layers)], start, positions, pool, tables, _CONTEXT)
+    def call(before: Before | None = None) -> Tensor:
+        taken = [next(order) for _ in range(layers)]
+        return decode_layers(model, taken, start, positions, pool, tables, _CONTEXT, before)
 
     return call
 

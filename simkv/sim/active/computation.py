@@ -7,6 +7,7 @@ or stops, and that alone moves its end.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from simkv.sim.active.config import Contention, LaneFactors
@@ -116,7 +117,8 @@ class Contended:
 
 def make_computation(traffic: Traffic, contention: Contention) -> Computation:
     """Return what computes on a replica whose copies are ``traffic``."""
-    return Undisturbed(traffic.clock) if contention == Contention() else Contended(traffic, contention)
+    beside = replace(contention, after_wait=1.0)
+    return Undisturbed(traffic.clock) if beside == Contention() else Contended(traffic, beside)
 
 
 def _above_one(tiers: ReplicaTiers, factors: LaneFactors) -> list[tuple[Lane, float]]:

@@ -43,6 +43,8 @@ class Contention:
     """How many times longer computation takes while the lane carries something."""
     during_compute: LaneFactors = LaneFactors()
     """How many times longer the lane's transfers take while the GPU computes."""
+    after_wait: float = 1.0
+    """How many times longer a layer takes that the GPU has waited for pieces before: caches cool down meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

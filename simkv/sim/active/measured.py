@@ -26,7 +26,7 @@ class Measured:
     write_wait_s: float = 0.0
     """Time steps waited for write-backs of the steps before."""
     contended_s: float = 0.0
-    """Time that copies beside it cost computation: not in ``compute_s``."""
+    """Time that copies beside it, or waits before it, cost computation: not in ``compute_s``."""
     empty: int = 0
     """Steps in which attention read nothing: a log doesn't name them."""
     short_below: int = 0

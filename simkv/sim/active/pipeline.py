@@ -29,6 +29,7 @@ class StepRunner:
         self.layers = config.layers
         self.gauge = gauge
         self.computation = make_computation(traffic, config.contention)
+        self._cooling = config.contention.after_wait - 1.0
         self.work = Work(1, [0], [Pieces()])
         self._over: Done = lambda: None
 
@@ -59,6 +60,17 @@ class StepRunner:
     def after(self, seconds: float, call: Done) -> None:
         """Make ``call`` in ``seconds``."""
         later(self.clock, seconds, call)
+
+    def compute(self, seconds: float, call: Done, waited: bool) -> None:
+        """Compute what takes ``seconds`` undisturbed, then make ``call``.
+
+        ``waited``: the GPU has waited for pieces until now, so that the first layer takes longer.
+        """
+        if waited and self._cooling:
+            more_s = self._cooling * self.work.compute_s / self.layers
+            self.measured.contended_s += more_s
+            seconds += more_s
+        self.computation.run(seconds, call)
 
     def busy(self, busy: bool) -> None:
         """Say whether the GPU computes from now on."""
@@ -192,9 +204,9 @@ class LayerPipeline(StepRunner):
         self._left[layer] -= 1
         if self.traffic.waiting and layer == self._layer and not self._left[layer]:
             self.traffic.wait(False)
-            self._compute(layer)
+            self._compute(layer, waited=True)
 
-    def _compute(self, layer: int) -> None:
+    def _compute(self, layer: int, waited: bool = False) -> None:
         """Compute ``layer``, and with it all that follow without anything to move."""
         self.busy(True)
         if self.lookahead:
@@ -202,7 +214,7 @@ class LayerPipeline(StepRunner):
             self._fetch_next(layer + self.lookahead - self.layers)
         until = self._quiet_until(layer)
         seconds = self._layer_s * (until - layer) if layer or until < self.layers else self.work.compute_s
-        self.computation.run(seconds, partial(self._computed, until))
+        self.compute(seconds, partial(self._computed, until), waited)
 
     def _quiet_until(self, layer: int) -> int:
         """Return the first layer after ``layer`` at which something has to be asked for or waited for."""

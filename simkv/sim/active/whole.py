@@ -71,11 +71,12 @@ class FixedOverlap(WholeStep):
         self.bring(first, partial(self._compute, second))
 
     def _compute(self, second: Pieces) -> None:
+        waited = self.traffic.waiting
         self.traffic.wait(False)
         self.busy(True)
         if len(second):
             self.bring(second, self._part)
-        self.computation.run(self.work.compute_s, self._computed)
+        self.compute(self.work.compute_s, self._computed, waited)
 
 
 class Beside(WholeStep):
@@ -93,7 +94,7 @@ class Beside(WholeStep):
         for flight in work.flights:
             self.traffic.need(len(flight.missing))
             flight.wait_for_all(self._flown)
-        self.computation.run(work.compute_s, self._computed)
+        self.compute(work.compute_s, self._computed, waited=False)
 
     def _flown(self) -> None:
         self.traffic.need(-1)
@@ -128,6 +129,7 @@ class BlockByBlock(WholeStep):
         self.bring(pieces, partial(self._load, chain, at + 1, over))
 
     def _compute(self) -> None:
+        waited = self.traffic.waiting
         self.traffic.wait(False)
         self.busy(True)
-        self.computation.run(self.work.compute_s, self._computed)
+        self.compute(self.work.compute_s, self._computed, waited)
