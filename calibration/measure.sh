@@ -3,7 +3,7 @@
 #
 #   calibration/measure.sh                                  the first GPU, the drive under this checkout, under 10 minutes
 #   calibration/measure.sh --ssd-path /mnt/nvme             another drive
-#   calibration/measure.sh --device cpu --quick             the CPU, in about a minute
+#   calibration/measure.sh --device cpu --quick             the CPU, in a few minutes
 #
 # Every option is one of `simkv calibrate`. Interrupted, the same command goes on where it ended. The torch of $PYTHON
 # (default python3) is used; simkv and what it needs go to $VENV (default .venv-measure), which is kept. Without a
