@@ -354,13 +354,13 @@ def test_rates_are_those_of_the_shape(fit: Fit) -> None:
     )
 
 
-def test_contention_is_the_ratio_of_medians_a_lane(fit: Fit) -> None:
+def test_contention_is_the_middle_ratio_a_lane(fit: Fit) -> None:
     assert list(fit.contention.compute_during) == list(fit.contention.during_compute) == ["h2d", "ssd_read"]
     assert list(fit.contention.compute_during.values()) == pytest.approx([1.2, 1.2], rel=0.03)
     assert list(fit.contention.during_compute.values()) == pytest.approx([1.1, 1.1], rel=0.03)
 
 
-def test_contention_after_a_wait_is_the_ratio_of_medians(fit: Fit) -> None:
+def test_contention_after_a_wait_is_the_middle_ratio(fit: Fit) -> None:
     assert fit.contention.after_wait == pytest.approx(1.05, rel=0.03)
 
 

@@ -76,10 +76,21 @@ def _is_sane(profile: Profile) -> None:
     assert all(1e7 < link.bytes_per_s < 1e12 and link.setup_s + link.latency_s < 0.1 for link in links)
 
 
+GENEROUS = 0.6
+"""Of T_step: other tests run on the same cores meanwhile. docs/calibration.md has the errors of a quiet machine."""
+
+
 def _is_verified(profile: Profile) -> None:
     verification = profile.verification
     assert verification is not None and verification.bit_identical
-    assert {"resident", "no_prefetch", "prefetch"} <= {one.name for one in verification.runs}
+    runs = {one.name: one for one in verification.runs}
+    assert {"resident", "no_prefetch", "prefetch"} <= set(runs)
+    for name in ("resident", "no_prefetch"):
+        assert runs[name].p_hit.measured == pytest.approx(runs[name].p_hit.predicted, abs=1e-9)
+    assert runs["prefetch"].p_hit.measured <= runs["prefetch"].p_hit.predicted + 1e-9, "a busy drive may be late"
+    for one in verification.runs:
+        assert one.t_step_s.error is not None and abs(one.t_step_s.error) < GENEROUS, one.name
+    assert 0.3 <= verification.transfer_over_compute <= 1.5
 
 
 def _is_used(profile: Profile, path: Path, folder: Path) -> None:

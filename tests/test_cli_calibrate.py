@@ -354,11 +354,13 @@ def verified(note: str = "of a test") -> Verification:
 def verifying(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     paths: list[Path] = []
 
-    def verify(path: Path, bench: Bench, progress: Callable[[float, str], None]) -> Verification:
-        assert read_profile(path).verification is None, "what was measured is there before it is verified"
+    def verify(path: Path, bench: Bench, progress: Callable[[float, str], None]) -> Profile:
+        profile = read_profile(path)
+        assert profile.verification is None, "what was measured is there before it is verified"
         paths.append(path)
         progress(0.5, "a run")
-        return verified(f"{bench.model.name}, quick {bench.quick}, {bench.hot_pool_bytes} bytes")
+        note = f"{bench.model.name}, quick {bench.quick}, {bench.hot_pool_bytes} bytes"
+        return profile.model_copy(update={"verification": verified(note)})
 
     monkeypatch.setattr(verification, "verify", verify)
     return paths

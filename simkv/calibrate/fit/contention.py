@@ -1,4 +1,8 @@
-"""How many times longer things take while another goes on."""
+"""How many times longer things take while another goes on.
+
+Alone and during were timed in turns: where there are as many of one as of the other, each is compared with its
+neighbour, which saw the same machine, and the factor is the middle of those ratios.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from collections.abc import Sequence
 from statistics import median
 
 from simkv.calibrate.fit.memory import clamped
-from simkv.calibrate.fit.points import points_of
 from simkv.profile.schema import LANES, WAIT, Contention, Lane, Sample
 
 
@@ -20,8 +23,8 @@ def fit_contention(samples: Sequence[Sample]) -> tuple[Contention, list[str]]:
 
 def _after_wait(samples: Sequence[Sample]) -> tuple[float, list[str]]:
     """Return how many times longer layers take that each come after a wait; 1 where that wasn't measured."""
-    during, alone = (_of_lane(samples, f"compute_{kind}", WAIT) for kind in ("during", "alone"))
-    return clamped(median(during) / median(alone), "computing after a wait") if during and alone else (1.0, [])
+    ratio = _ratio(samples, "compute", WAIT)
+    return (1.0, []) if ratio is None else clamped(ratio, "computing after a wait")
 
 
 def _factors(samples: Sequence[Sample], kind: str, what: str) -> tuple[dict[Lane, float], list[str]]:
@@ -29,12 +32,24 @@ def _factors(samples: Sequence[Sample], kind: str, what: str) -> tuple[dict[Lane
     found: dict[Lane, float] = {}
     notes: list[str] = []
     for lane in LANES:
-        during, alone = _of_lane(samples, f"{kind}_during", lane), _of_lane(samples, f"{kind}_alone", lane)
-        if during and alone:
-            found[lane], remarks = clamped(median(during) / median(alone), what.format(lane))
+        ratio = _ratio(samples, kind, lane)
+        if ratio is not None:
+            found[lane], remarks = clamped(ratio, what.format(lane))
             notes += remarks
     return found, notes
 
 
+def _ratio(samples: Sequence[Sample], kind: str, lane: str) -> float | None:
+    during, alone = (_of_lane(samples, f"{kind}_{when}", lane) for when in ("during", "alone"))
+    if not during or not alone:
+        return None
+    if len(during) == len(alone):
+        return median(slow / fast for slow, fast in zip(during, alone, strict=True))
+    return median(during) / median(alone)
+
+
 def _of_lane(samples: Sequence[Sample], kind: str, lane: str) -> list[float]:
-    return [point.seconds for point in points_of(samples, kind) if point.at.get("lane") == lane]
+    """Return all repeats, in the order taken."""
+    return [
+        one for sample in samples if sample.kind == kind and sample.at.get("lane") == lane for one in sample.seconds
+    ]

@@ -14,8 +14,8 @@ from simkv.calibrate.plain import plain_sizes
 from simkv.calibrate.task import Bench, Task
 from simkv.profile.schema import Sample
 
-_CONTEXTS = {True: (512, 1024, 2048), False: (256, 1024, 4096, 16384)}
-_BATCHES = {True: (1, 2, 4), False: (1, 2, 4, 8)}
+_CONTEXTS = {True: (512, 1024), False: (256, 1024, 4096, 16384)}
+_BATCHES = {True: (1, 4), False: (1, 2, 4, 8)}
 """By ``quick``."""
 _MOST_TOKENS = 32768
 

@@ -18,9 +18,31 @@ _NEAR = 4
 """Copies are measured again whose pieces are at most so many times larger or smaller than those of the runs."""
 
 
-def tasks(bench: Bench, workload: Workload) -> tuple[Task, ...]:
-    """Return one turn of the measurements that decide what ``workload`` takes."""
-    return tuple(task for task in plan(bench) if task.key.endswith("@1") and _matters(task.key[:-2], workload))
+_STEP = ("step",)
+_PARTS = (("linear", "head", "paged_attention"), ("ssd_read", "h2d", "host_step"), ("contention",))
+"""Kinds that are measured together."""
+
+
+class Beside:
+    """One turn of the measurements that decide what a workload takes, to be taken between its runs.
+
+    Whole steps follow every run, so that they see the machine as it does; the rest takes turns.
+    """
+
+    def __init__(self, bench: Bench, workload: Workload) -> None:
+        every = [task for task in plan(bench) if task.key.endswith("@1") and _matters(task.key[:-2], workload)]
+        self._steps, *self._parts = ([task for task in every if _kind(task) in kinds] for kinds in (_STEP, *_PARTS))
+        self._after = 0
+
+    def measure(self) -> Iterator[Sample]:
+        """Yield what is measured after the next run."""
+        for task in (*self._steps, *self._parts[self._after % len(self._parts)]):
+            yield from task.run()
+        self._after += 1
+
+
+def _kind(task: Task) -> str:
+    return task.key.partition("/")[0]
 
 
 def _matters(key: str, workload: Workload) -> bool:
@@ -47,11 +69,13 @@ def _near(at: str, workload: Workload) -> bool:
 def refitted(profile: Profile, samples: tuple[Sample, ...], bench: Bench) -> Profile:
     """Return ``profile`` with ``samples`` in the place of those that they measured again, and fitted to that.
 
-    Figures that there are no samples of stay as they are.
+    Figures that there are no samples of stay as they are; the overhead of a step is that of the steps measured again.
     """
     again = {_what(one): one for one in samples}
     taken = tuple(again.pop(_what(one), one) for one in profile.samples) + tuple(again.values())
-    fit, nothing = fit_profile(taken, bench.model, bench.backend.dtype), Fit()
+    steps = [one for one in samples if one.kind == "step"]
+    fitted = [one for one in taken if one.kind != "step"] + steps if steps else taken
+    fit, nothing = fit_profile(fitted, bench.model, bench.backend.dtype), Fit()
     untold = [name for name in Fit.model_fields if getattr(fit, name) == getattr(nothing, name)]
     fit = fit.model_copy(update={name: getattr(profile.fit, name) for name in untold})
     return profile.model_copy(update={"samples": taken, "fit": fit})

@@ -31,7 +31,7 @@ from simkv.sim.system import System
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done and what is done now."""
-REPEATS_QUICK, REPEATS = 5, 7
+REPEATS_QUICK, REPEATS = 8, 12
 _SWITCH_S = 5e-4
 """How long Python lets one thread run while others wait: copies are handed over in less than a piece takes."""
 
@@ -91,22 +91,18 @@ def prepared(bench: Bench, model: Decoder, workload: Workload, profile: Path) ->
 
 
 def _measure(ground: Ground, repeats: int, progress: Progress) -> tuple[dict[str, list[Observed]], tuple[Sample, ...]]:
-    """Return every repeat of every run, and what was measured in turns with them."""
-    tasks = beside.tasks(ground.bench, ground.workload)
+    """Return every repeat of every run, and what was measured between them."""
+    between = beside.Beside(ground.bench, ground.workload)
     seen: dict[str, list[Observed]] = {run: [] for run in RUNS}
     samples: list[Sample] = []
-    parts = (repeats + 1) * (len(RUNS) + 1)
     for repeat in range(-1, repeats):
         name = f"repeat {repeat + 1} of {repeats}" if repeat >= 0 else "warm-up"
-        done = (repeat + 1) * (len(RUNS) + 1)
         for number, run in enumerate(RUNS):
-            progress((done + number) / parts, f"{run}, {name}")
+            progress(((repeat + 1) * len(RUNS) + number) / ((repeats + 1) * len(RUNS)), f"{run}, {name}")
             observed = real_run(ground, run)
             if repeat >= 0:
                 seen[run].append(observed)
-        progress((done + len(RUNS)) / parts, f"what it rests on, {name}")
-        if repeat >= 0:
-            samples += [sample for task in tasks for sample in task.run()]
+                samples += between.measure()
     return seen, together(samples)
 
 

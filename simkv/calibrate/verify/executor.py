@@ -57,7 +57,7 @@ class Observed:
     hits: int = 0
     """Reads of (block, layer) pieces, and those that were in the pool when attention needed them."""
     transfer_s: float = 0.0
-    """How long lanes worked on what was needed: demand loads, and prefetches that were read."""
+    """How long what was needed was under way: demand loads from the asking, and prefetches that were read on lanes."""
     hidden_s: float = 0.0
     """Of it, what had arrived before attention came to it."""
     digest: str = ""
@@ -277,7 +277,7 @@ class RealRunner(StepRunner):
                 ticket.wait()
             copies.poll()
             self._waited_s += perf_counter() - begun
-            observed.transfer_s += sum(ticket.busy_s for ticket in tickets)
+            observed.transfer_s += sum(ticket.ended_s - max(begun, ticket.submitted_s) for ticket in tickets)
 
         return before
 
