@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simkv.calibrate.measure import attention, contention, dram, host, linear, links, memory, ssd, step
-from simkv.calibrate.task import Bench, Task
+from simkv.calibrate.task import TURNS, Bench, Task
 
 MEASURES = (host, links, memory, dram, linear, attention, step, ssd, contention)
 """The drive late: writes of before go on in it for a while, which nothing but contention's copies then feels."""
@@ -19,7 +19,7 @@ def plan(bench: Bench) -> tuple[Task, ...]:
     for measure in MEASURES:
         for task in measure.tasks(bench):
             tasks.setdefault(task.key, task)
-    return tuple(replace(task, key=f"{task.key}@{turn + 1}") for turn in range(bench.turns) for task in tasks.values())
+    return tuple(replace(task, key=f"{task.key}@{turn + 1}") for turn in range(TURNS) for task in tasks.values())
 
 
 def estimate_s(tasks: tuple[Task, ...]) -> float:

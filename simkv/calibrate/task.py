@@ -10,6 +10,13 @@ from simkv.calibrate.backend import Backend
 from simkv.model import ModelShape
 from simkv.profile.schema import Sample
 
+TURNS = 3
+"""How often every measurement is taken.
+
+A machine that others share is slower for some seconds now and then: turns are far enough from one another that the
+middle of all repeats is what it does otherwise.
+"""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -28,15 +35,6 @@ class Bench:
     def budget_s(self) -> float:
         """Return about how long the repeats of one turn of a measurement may take."""
         return 0.03 if self.quick else 0.1
-
-    @property
-    def turns(self) -> int:
-        """Return how often every measurement has its turn.
-
-        A machine that others share is slower for some seconds now and then: turns are far enough from one another
-        that the middle of all repeats is what it does otherwise.
-        """
-        return 3 if self.quick else 5
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from simkv.sim.system import System
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done and what is done now."""
-REPEATS_QUICK, REPEATS = 8, 12
+REPEATS = 8
 _SWITCH_S = 5e-4
 """How long Python lets one thread run while others wait: copies are handed over in less than a piece takes."""
 
@@ -62,7 +62,7 @@ def verify(path: Path, bench: Bench, progress: Progress) -> Profile:
     profile, model = read_profile(path), decoder(bench.backend, bench.model)
     workload = choose(profile, path, bench.model, model.piece_bytes, bench.quick, on_drive)
     with prepared(bench, model, workload, path) as ground:
-        seen, samples = _measure(ground, REPEATS_QUICK if bench.quick else REPEATS, progress)
+        seen, samples = _measure(ground, REPEATS, progress)
     profile = beside.refitted(profile, samples, bench)
     with beside.written(profile) as refitted:
         said = {run: predicted(workload, run, refitted) for run in RUNS}

@@ -109,7 +109,8 @@ class RealTraffic(Traffic):
         """Calls to make as the layers of the flight that is being begun arrive."""
         self.writing: list[Route] = []
         """What the next ``down`` writes, all layers of it."""
-        self.written: list[Ticket] = []
+        self.written: list[tuple[Ticket, frozenset[int]]] = []
+        """Writes under way, and the slots of the pool that they are taken from."""
 
     def up(self, pieces: Pieces, priority: int, done: Done) -> Any:
         """Keep what to call when this layer of a prefetch is here."""
@@ -129,12 +130,20 @@ class RealTraffic(Traffic):
             self._written()
 
         through = all_of(len(writing), written)
-        self.written += [self.rig.copies.store(*route, done=through) for route in writing]
+        for route in writing:
+            slots = frozenset(row % self.rig.hot.slots for row in route.rows)
+            self.written.append((self.rig.copies.store(*route, done=through), slots))
+
+    def let_go(self, slots: set[int]) -> None:
+        """Wait for what is still being written from ``slots``, which others are about to fill."""
+        for ticket, taken_from in self.written:
+            if slots & taken_from:
+                ticket.wait()
 
     def when_written(self, writes: int, call: Done) -> None:
         """Wait until ``writes`` write-backs are through, then make ``call``."""
         while self.ended_writes < writes:
-            self.written.pop(0).wait()
+            self.written.pop(0)[0].wait()
             self.rig.copies.poll()
         call()
 
@@ -205,6 +214,7 @@ class RealRunner(StepRunner):
         ids = np.concatenate([seq.base + np.arange(seq.blocks) for seq in seqs])
         held = set(units_of(ids[share.set.resident(ids) | share.set.pending(ids)]))
         gone = [unit for unit in hot.where if unit not in held]
+        self.traffic.let_go({hot.where[unit] for unit in gone})
         hot.give(gone)
         for unit in gone:
             self._flights.pop(unit, None)
@@ -312,7 +322,7 @@ class RealRunner(StepRunner):
             for layer in flight:
                 for ticket in layer:
                     ticket.wait()
-        for ticket in self.traffic.written:
+        for ticket, _ in self.traffic.written:
             ticket.wait()
         self.rig.copies.poll()
         whole = hashlib.sha256()

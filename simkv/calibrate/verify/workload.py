@@ -127,7 +127,7 @@ def choose(
         model=compute.model, dtype=compute.dtype, batch=batch, block_tokens=BLOCK_TOKENS,
         piece_bytes=piece_bytes(BLOCK_TOKENS), layers=model.layers,
         prompt_tokens=_PROMPT_BLOCKS[profile.device.kind == "cpu"] * BLOCK_TOKENS,
-        steps=12 if quick else 24, dram_units=1,
+        steps=12 if quick else 16, dram_units=1,
     )  # fmt: skip
     if not on_drive:
         start = replace(start, dram_units=start.units)
