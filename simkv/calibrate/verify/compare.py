@@ -19,8 +19,9 @@ from simkv.calibrate.model import Decoder, decoder
 from simkv.calibrate.session import together
 from simkv.calibrate.task import Bench
 from simkv.calibrate.verify import beside
-from simkv.calibrate.verify.executor import Observed, RealEngine, Rig
+from simkv.calibrate.verify.executor import RealEngine
 from simkv.calibrate.verify.pool import ColdStore, HotPool
+from simkv.calibrate.verify.rig import Observed, Rig
 from simkv.calibrate.verify.workload import NO_PREFETCH, RESIDENT, RUNS, Workload, choose, predicted
 from simkv.errors import InputError, Problem
 from simkv.profile.load import read_profile

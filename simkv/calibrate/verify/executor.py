@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from simkv.calibrate.backend import Backend, Tensor, load_torch
-from simkv.calibrate.copies import DEMAND, NEXT_STEP, CopyEngine, Ticket
+from simkv.calibrate.backend import Tensor, load_torch
+from simkv.calibrate.copies import DEMAND, NEXT_STEP, Ticket
 from simkv.calibrate.decode import decode_step
-from simkv.calibrate.model import Decoder
-from simkv.calibrate.verify.pool import ColdStore, HotPool, units_of
+from simkv.calibrate.verify.pool import units_of
+from simkv.calibrate.verify.rig import Observed, Rig
+from simkv.calibrate.verify.traffic import RealTraffic, Route, all_of
 from simkv.sim.active.assembly import Parts, assemble
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.earned import EarnedShare
@@ -28,124 +28,11 @@ from simkv.sim.active.homes import DRAM
 from simkv.sim.active.pipeline import StepRunner
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.store import ActiveStore
-from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.active.traffic import Traffic
 from simkv.sim.active.work import Flight
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
 from simkv.sim.replica import Surroundings
-
-
-@dataclass
-class Rig:
-    """What a run works with: the device, the model, the pool, what lies below it, the lanes between them."""
-
-    backend: Backend
-    model: Decoder
-    hot: HotPool
-    cold: ColdStore
-    copies: CopyEngine
-
-
-@dataclass
-class Observed:
-    """What a real run showed, by the wall clock."""
-
-    steps_s: list[float] = field(default_factory=list)
-    waited_s: list[float] = field(default_factory=list)
-    """By step, how long the computation waited for pieces."""
-    reads: int = 0
-    hits: int = 0
-    """Reads of (block, layer) pieces, and those that were in the pool when attention needed them."""
-    transfer_s: float = 0.0
-    """How long what was needed was under way: demand loads from the asking, and prefetches that were read on lanes."""
-    hidden_s: float = 0.0
-    """Of it, what had arrived before attention came to it."""
-    digest: str = ""
-    """SHA-256 of attention's outputs, step by step and layer by layer."""
-
-    @property
-    def computed_s(self) -> list[float]:
-        """Return by step what it took beside waiting for pieces."""
-        return [step - waited for step, waited in zip(self.steps_s, self.waited_s, strict=True)]
-
-    @property
-    def beta(self) -> float:
-        """Return how much of the time in which needed transfers were under way was hidden, 0 to 1."""
-        under_way_s = self.hidden_s + sum(self.waited_s)
-        return self.hidden_s / under_way_s if under_way_s else 1.0
-
-
-def all_of(number: int, call: Done | None) -> Done | None:
-    """Return what is to be called ``number`` times, and makes ``call`` the last time."""
-    if call is None or number == 1:
-        return call
-    left = number
-
-    def one() -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            call()
-
-    return one
-
-
-class Route(NamedTuple):
-    """Where units come from, and where they go: of their pieces in the first layer, places of a tier and rows."""
-
-    tier: str
-    places: list[int]
-    rows: list[int]
-
-
-class RealTraffic(Traffic):
-    """Bytes that really move. Prefetches are begun by the runner, which knows the slots."""
-
-    rig: Rig
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.asked: list[Done] = []
-        """Calls to make as the layers of the flight that is being begun arrive."""
-        self.writing: list[Route] = []
-        """What the next ``down`` writes, all layers of it."""
-        self.written: list[tuple[Ticket, frozenset[int]]] = []
-        """Writes under way, and the slots of the pool that they are taken from."""
-
-    def up(self, pieces: Pieces, priority: int, done: Done) -> Any:
-        """Keep what to call when this layer of a prefetch is here."""
-        self.asked.append(done)
-        return pieces
-
-    def down(self, pieces: Pieces, done: Done | None = None) -> None:
-        """Write what :attr:`writing` names down in the background."""
-        if not len(pieces):
-            return
-        self.begun_writes += 1
-        writing, self.writing = self.writing, []
-
-        def written() -> None:
-            if done is not None:
-                done()
-            self._written()
-
-        through = all_of(len(writing), written)
-        for route in writing:
-            slots = frozenset(row % self.rig.hot.slots for row in route.rows)
-            self.written.append((self.rig.copies.store(*route, done=through), slots))
-
-    def let_go(self, slots: set[int]) -> None:
-        """Wait for what is still being written from ``slots``, which others are about to fill."""
-        for ticket, taken_from in self.written:
-            if slots & taken_from:
-                ticket.wait()
-
-    def when_written(self, writes: int, call: Done) -> None:
-        """Wait until ``writes`` write-backs are through, then make ``call``."""
-        while self.ended_writes < writes:
-            self.written.pop(0)[0].wait()
-            self.rig.copies.poll()
-        call()
 
 
 class RealRunner(StepRunner):
