@@ -155,7 +155,10 @@ def _measured(
         profile = profile.model_copy(update=more)
     written = _written(profile, out, place.plot)
     partial.remove()
-    return (measuring.verified(out, bench) if verify else profile), written
+    if verify:
+        profile = measuring.verified(out, bench)
+        written = _written(profile, out, place.plot)  # measured again in part, and drawn as it is now
+    return profile, written
 
 
 def _imported(imports: list[Path], place: _Place) -> tuple[Profile, list[Path]]:

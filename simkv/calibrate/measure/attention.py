@@ -27,7 +27,7 @@ from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.calibrate.task import Bench, Task
 from simkv.profile.schema import Sample
 
-_CONTEXTS = {True: (256, 1024, 4096), False: (256, 512, 1024, 2048, 4096, 8192, 16384)}
+_CONTEXTS = {True: (128, 1024, 4096), False: (128, 256, 512, 1024, 2048, 4096, 8192, 16384)}
 _BATCHES = {True: (1, 2, 4), False: (1, 2, 4, 8)}
 _PROMPTS = {True: (128, 512, 2048), False: (128, 256, 512, 1024, 2048, 4096, 8192)}
 """By ``quick``."""

@@ -17,7 +17,7 @@ from simkv.profile.schema import Lane
 
 LEAST_PIECE_BYTES = 64 << 10
 PIECES = 32
-"""Of one transfer."""
+"""Of one transfer, unless said otherwise."""
 _IN_FLIGHT = 2
 """Transfers: the lane finds the next one when it has carried one."""
 
@@ -36,10 +36,11 @@ class Carrier:
     ``ssd_read`` reads into host memory, no further; ``ssd_write`` copies down what it writes, as a run has to.
     """
 
-    def __init__(self, bench: Bench, model: Decoder, lane: Lane) -> None:
+    def __init__(self, bench: Bench, model: Decoder, lane: Lane, pieces: int = PIECES) -> None:
+        self._pieces = pieces
         backend, nbytes = bench.backend, piece_bytes_of(model)
         on_drive = lane in ("ssd_read", "ssd_write")
-        slots = 2 * _IN_FLIGHT * PIECES if on_drive else max(4 * PIECES, cold_bytes(backend) // nbytes)
+        slots = 2 * _IN_FLIGHT * pieces if on_drive else max(4 * pieces, cold_bytes(backend) // nbytes)
         hot = backend.device_memory(slots * nbytes).view(slots, nbytes)
         dram = None if on_drive else backend.host_memory(slots * nbytes, pinned=True).view(slots, nbytes)
         self._drive: Drive | None = None
@@ -83,7 +84,7 @@ class Carrier:
         self._engine.poll()
 
     def _begin(self) -> Ticket:
-        return self._submit(self._engine, self._places.take(PIECES), self._slots.take(PIECES))
+        return self._submit(self._engine, self._places.take(self._pieces), self._slots.take(self._pieces))
 
 
 def _up(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:

@@ -8,7 +8,7 @@ waits is timed too, the waits themselves left out: a layer that comes after one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import cycle
 from time import perf_counter, sleep
@@ -25,14 +25,14 @@ from simkv.calibrate.plain import Sizes, plain_sizes
 from simkv.calibrate.task import Bench, Task
 from simkv.profile.schema import LANES, WAIT, Lane, Sample
 
-_BATCH, _CONTEXT, _MOST_LAYERS = 2, 1024, 10
+_BATCH, _CONTEXT, _MOST_LAYERS = 4, 1024, 10
 _TRANSFERS = 4
 """One after the other, of which the mean is taken: they are short, and wait for a turn of the CPU now and then."""
 _TRANSFER_S = {"h2d": 2e-3, "d2h": 2e-3, "ssd_read": 1e-2, "ssd_write": 2e-2}
 _SET_UP_S = {"h2d": 0.4, "d2h": 0.4, "ssd_read": 1.0, "ssd_write": 1.0}
 """For estimates of the time alone."""
 _STARTS_S = 5e-3
-_PAUSE_S = 2e-3
+_PAUSE_S, _PIECES_OF_A_WAIT = 2e-3, 12
 """About what a layer waits for its pieces."""
 _KINDS = ("compute_alone", "compute_during", "copy_alone", "copy_during")
 
@@ -90,30 +90,35 @@ def _waits(bench: Bench) -> list[Sample]:
     model = decoder(bench.backend, bench.model)
     compute = _stretch(model, _layers_of_call(model.sizes))
     seconds: dict[str, list[float]] = {"compute_alone": [], "compute_during": []}
+    with ExitStack() as stack:
+        wait: Callable[[], object] = partial(sleep, _PAUSE_S)
+        if bench.ssd_path is not None:
+            wait = stack.enter_context(Carrier(bench, model, "ssd_read", _PIECES_OF_A_WAIT)).transfer
 
-    def both() -> float:
-        begun = perf_counter()
-        seconds["compute_alone"].append(_computed_s(bench.backend, compute, pauses=False))
-        seconds["compute_during"].append(_computed_s(bench.backend, compute, pauses=True))
-        return perf_counter() - begun
+        def both() -> float:
+            begun = perf_counter()
+            seconds["compute_alone"].append(_computed_s(bench.backend, compute))
+            seconds["compute_during"].append(_computed_s(bench.backend, compute, wait))
+            return perf_counter() - begun
 
-    repeated(both, bench.budget_s)
+        repeated(both, bench.budget_s)
     return [Sample(kind=kind, at={"lane": WAIT}, seconds=tuple(took[WARM_UP:])) for kind, took in seconds.items()]
 
 
-def _computed_s(backend: Backend, compute: Stretch, pauses: bool) -> float:
-    """Return the seconds of one stretch without its ``pauses``: on a GPU nothing is launched meanwhile, as in a run."""
+def _computed_s(backend: Backend, compute: Stretch, wait: Callable[[], object] | None = None) -> float:
+    """Return the seconds of one stretch without its waits: on a GPU nothing is launched meanwhile, as in a run."""
     watch = backend.stopwatch()
 
     def pause(layer: int) -> None:
         watch.end()
         backend.synchronize()
-        sleep(_PAUSE_S)
+        assert wait is not None
+        wait()
         watch.begin()
 
     backend.synchronize()
     watch.begin()
-    compute(pause if pauses else None)
+    compute(pause if wait is not None else None)
     watch.end()
     return watch.seconds()
 

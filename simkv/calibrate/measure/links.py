@@ -14,6 +14,7 @@ from functools import cached_property, partial
 
 from simkv.calibrate.backend import Backend, Tensor, load_torch, repeated, repeats_take, wall_s
 from simkv.calibrate.copies import CopyEngine
+from simkv.calibrate.measure.between import between
 from simkv.calibrate.measure.pace import piece_bytes
 from simkv.calibrate.measure.places import Places
 from simkv.calibrate.measure.topology import beyond_caches_bytes, free_device_bytes, free_host_bytes
@@ -113,9 +114,11 @@ def _transfer(bench: Bench, pools: _Pools, point: _Point) -> list[Sample]:
         for memory in (pools.hot, pools.host(point.memory))
     )
     sources, targets = Places(slots, f"{point.key}/host"), Places(slots, f"{point.key}/device")
+    compute = between(bench)
     with closing(CopyEngine(bench.backend, hot, dram, None, point.piece_bytes)) as engine:
 
         def once() -> float:
+            compute()
             number = (2 if point.kind == "duplex" else 1) * point.pieces
             return wall_s(partial(_CARRY[point.kind], engine, sources.take(number), targets.take(number)))
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from simkv.calibrate.backend import repeated, repeats_take, wall_s
 from simkv.calibrate.copies import CopyEngine
 from simkv.calibrate.drive import ALIGNMENT, Drive, aligned, padded
+from simkv.calibrate.measure.between import between
 from simkv.calibrate.measure.pace import piece_bytes
 from simkv.calibrate.measure.places import Places
 from simkv.calibrate.measure.threads import on_all
@@ -130,9 +131,11 @@ def _requests(bench: Bench, file: _File, point: _Point) -> list[Sample]:
 
 def _one_reader(bench: Bench, drive: Drive, point: _Point, places: Places) -> tuple[float, ...]:
     nowhere = bench.backend.device_memory(0).view(point.pieces, 0)
+    compute = between(bench)
     with closing(CopyEngine(bench.backend, nowhere, None, drive, point.request_bytes)) as engine:
 
         def once() -> float:
+            compute()
             taken = places.take(point.pieces)
             return wall_s(lambda: engine.fetch(taken).wait())
 

@@ -12,26 +12,30 @@ from simkv.calibrate.plan import plan
 from simkv.calibrate.task import Bench, Task
 from simkv.calibrate.verify.workload import Workload
 from simkv.profile.load import write_profile
-from simkv.profile.schema import Fit, Profile, Sample
+from simkv.profile.schema import WAIT, Fit, Profile, Sample
 
+_WAITS = f"contention/{WAIT}"
 _NEAR = 4
-"""Copies are measured again whose pieces are at most so many times larger or smaller than those of the runs."""
+"""Copies are measured again whose pieces are at most so many times larger or smaller than those of the runs; attention
+and steps, whose context is at most so many times what the runs read."""
 
 
-_STEP = ("step",)
 _PARTS = (("linear", "head", "paged_attention"), ("ssd_read", "h2d", "host_step"), ("contention",))
-"""Kinds that are measured together."""
+"""Kinds that are measured together, taking turns."""
 
 
 class Beside:
     """One turn of the measurements that decide what a workload takes, to be taken between its runs.
 
-    Whole steps follow every run, so that they see the machine as it does; the rest takes turns.
+    Whole steps, and what waits do to them, follow every run, so that they see the machine as it does; the rest takes
+    turns.
     """
 
     def __init__(self, bench: Bench, workload: Workload) -> None:
         every = [task for task in plan(bench) if task.key.endswith("@1") and _matters(task.key[:-2], workload)]
-        self._steps, *self._parts = ([task for task in every if _kind(task) in kinds] for kinds in (_STEP, *_PARTS))
+        self._steps = [task for task in every if _kind(task) == "step" or task.key.startswith(_WAITS)]
+        rest = [task for task in every if task not in self._steps]
+        self._parts = [[task for task in rest if _kind(task) in kinds] for kinds in _PARTS]
         self._after = 0
 
     def measure(self) -> Iterator[Sample]:
@@ -51,7 +55,8 @@ def _matters(key: str, workload: Workload) -> bool:
     if kind in ("linear", "head"):
         return at == batch
     if kind in ("paged_attention", "step"):
-        return at.split("x")[0] == batch
+        among, context = at.split("x")
+        return among == batch and int(context) <= _NEAR * workload.budget_tokens
     if kind == "h2d":
         return _near(at.split("/")[1], workload)
     if kind == "ssd_read":
