@@ -83,7 +83,8 @@ def test_waits_are_left_out_of_what_computing_with_them_takes(bench: Bench, monk
     pauses: list[float] = []
     pause = time.sleep
     monkeypatch.setattr(contention, "sleep", lambda seconds: pauses.append(seconds) or pause(0.05))
-    (task,) = (task for task in contention.tasks(bench) if task.key == "contention/wait")
+    undriven = Bench(bench.backend, SHAPE, True)
+    (task,) = (task for task in contention.tasks(undriven) if task.key == "contention/wait")
     alone, during = task.run()
     assert (alone.kind, during.kind) == ("compute_alone", "compute_during")
     assert alone.at == during.at == {"lane": "wait"}

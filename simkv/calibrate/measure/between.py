@@ -1,4 +1,4 @@
-"""What a run does between two transfers: it computes, so that lanes, drive and caches have been idle or busy otherwise."""
+"""What a run does between two transfers: it computes, so that lanes, drive and caches were idle or busy otherwise."""
 
 from __future__ import annotations
 
