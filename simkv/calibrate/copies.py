@@ -40,6 +40,8 @@ class Ticket:
         self.busy_s = 0.0
         """How long lanes worked on it."""
         self.error: BaseException | None = None
+        self.release: Done | None = None
+        """Gives back the host memory that it holds, at its end."""
         self._through = threading.Event()
 
     @property
@@ -55,6 +57,8 @@ class Ticket:
 
     def end(self, error: BaseException | None = None) -> None:
         """Say that it is through, or failed."""
+        if self.release is not None:
+            self.release()
         self.ended_s = perf_counter()
         self.error = error
         self._through.set()
@@ -95,7 +99,7 @@ class _Lane:
         """Put what waits of ``ticket`` among those of ``priority``."""
         with self._change:
             ticket.priority = min(ticket.priority, priority)
-            self._queue = [(job.ticket.priority, order, job) for _, order, job in self._queue]
+            self._queue[:] = [(job.ticket.priority, order, job) for _, order, job in self._queue]
             heapq.heapify(self._queue)
 
     def close(self) -> None:
@@ -115,20 +119,19 @@ class _Lane:
             self._work(job, order)
 
     def _work(self, job: _Job, order: int) -> None:
-        begun, each, queue = perf_counter(), job.each, self._queue
+        begun, each, queue, ticket = perf_counter(), job.each, self._queue, job.ticket
         try:
             for piece in range(job.next, job.pieces):
                 each(piece)
                 if queue and piece + 1 < job.pieces and self._gives_way(job, order, piece + 1):
-                    job.ticket.busy_s += perf_counter() - begun
+                    ticket.busy_s += perf_counter() - begun
                     return
             if job.finish is not None:
                 job.finish()
+            ticket.busy_s += perf_counter() - begun
+            job.then()
         except BaseException as error:  # whoever waits for it is told
-            job.ticket.end(error)
-            return
-        job.ticket.busy_s += perf_counter() - begun
-        job.then()
+            ticket.end(error)
 
     def _gives_way(self, job: _Job, order: int, at: int) -> bool:
         if self._queue[0][0] >= job.ticket.priority:
@@ -166,6 +169,7 @@ class CopyEngine:
         if backend.kind == "cuda":
             cuda = load_torch().cuda
             self._streams = {"up": cuda.Stream(), "down": cuda.Stream()}
+            backend.synchronize()  # what wrote the memory that was given is on another stream
         self._lanes = {name: _Lane(name) for name in ("read", "up", "down", "write")}
         self._through: deque[Ticket] = deque()
 
@@ -204,7 +208,7 @@ class CopyEngine:
         if tier == "dram":
             self._copy("down", ticket, (self._hot, slots), (self._dram, places), lambda: self._end(ticket))
             return ticket
-        buffers = self._take(len(places))
+        buffers = self._take(ticket)
         then = partial(self._write, ticket, buffers, places)
         self._copy("down", ticket, (self._hot, slots), (self._bounce, buffers), then)
         return ticket
@@ -225,6 +229,8 @@ class CopyEngine:
         """Stop the threads; what is under way is finished or dropped."""
         for lane in self._lanes.values():
             lane.close()
+        for stream in self._streams.values():
+            stream.synchronize()
 
     # ---- the hops
 
@@ -232,20 +238,16 @@ class CopyEngine:
         """Read from the drive, then go on up to ``slots`` (None: no further)."""
         drive, views, stride = self.drive, self._views, self.stride
         assert drive is not None
-        buffers = self._take(len(places))
+        buffers = self._take(ticket)
 
         def each(piece: int) -> None:
             drive.read(views[buffers[piece]], places[piece] * stride)
 
         def then() -> None:
             if slots is None:
-                arrived()
+                self._end(ticket)
             else:
-                self._copy("up", ticket, (self._bounce, buffers), (self._hot, slots), arrived)
-
-        def arrived() -> None:
-            self._give(buffers)
-            self._end(ticket)
+                self._copy("up", ticket, (self._bounce, buffers), (self._hot, slots), lambda: self._end(ticket))
 
         self._lanes["read"].put(_Job(ticket, each, then))
 
@@ -256,11 +258,7 @@ class CopyEngine:
         def each(piece: int) -> None:
             drive.write(views[buffers[piece]], places[piece] * stride)
 
-        def then() -> None:
-            self._give(buffers)
-            self._end(ticket)
-
-        self._lanes["write"].put(_Job(ticket, each, then))
+        self._lanes["write"].put(_Job(ticket, each, lambda: self._end(ticket)))
 
     def _copy(self, lane: str, ticket: Ticket, source: _Rows, target: _Rows, then: Done) -> None:
         (sources, at), (targets, into) = source, target
@@ -286,11 +284,15 @@ class CopyEngine:
 
     # ---- host memory between drive and device
 
-    def _take(self, number: int) -> list[int]:
+    def _take(self, ticket: Ticket) -> list[int]:
+        """Return as many buffers as ``ticket`` has pieces, once there are; its end gives them back."""
+        assert ticket.pieces <= len(self._views), "a transfer of more pieces than there is host memory for"
         with self._free:
-            while len(self._buffers) < number:
+            while len(self._buffers) < ticket.pieces:
                 self._free.wait()
-            return [self._buffers.popleft() for _ in range(number)]
+            buffers = [self._buffers.popleft() for _ in range(ticket.pieces)]
+        ticket.release = partial(self._give, buffers)
+        return buffers
 
     def _give(self, buffers: Sequence[int]) -> None:
         with self._free:

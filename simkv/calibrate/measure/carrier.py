@@ -36,7 +36,8 @@ class Carrier:
     ``ssd_read`` reads into host memory, no further; ``ssd_write`` copies down what it writes, as a run has to.
     """
 
-    def __init__(self, bench: Bench, model: Decoder, lane: Lane, pieces: int = PIECES) -> None:
+    def __init__(self, bench: Bench, model: Decoder, lane: Lane, pieces: int = PIECES, up: bool = False) -> None:
+        """``up``: what is read goes on up to the device, as a run's loads do."""
         self._pieces = pieces
         backend, nbytes = bench.backend, piece_bytes_of(model)
         on_drive = lane in ("ssd_read", "ssd_write")
@@ -51,7 +52,7 @@ class Carrier:
             self._drive = Drive(bench.ssd_path, places * padded(nbytes))
         self._engine = CopyEngine(backend, hot, dram, self._drive, nbytes)
         self._slots, self._places = Places(slots, f"{lane}/slots"), Places(places, f"{lane}/places")
-        self._submit = _SUBMIT[lane]
+        self._submit = _load if up else _SUBMIT[lane]
 
     def __enter__(self) -> Carrier:
         return self
@@ -97,6 +98,10 @@ def _down(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
 
 def _read(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
     return engine.fetch(places)
+
+
+def _load(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:
+    return engine.load("ssd", places, slots)
 
 
 def _write(engine: CopyEngine, places: list[int], slots: list[int]) -> Ticket:

@@ -93,7 +93,7 @@ def _waits(bench: Bench) -> list[Sample]:
     with ExitStack() as stack:
         wait: Callable[[], object] = partial(sleep, _PAUSE_S)
         if bench.ssd_path is not None:
-            wait = stack.enter_context(Carrier(bench, model, "ssd_read", _PIECES_OF_A_WAIT)).transfer
+            wait = stack.enter_context(Carrier(bench, model, "ssd_read", _PIECES_OF_A_WAIT, up=True)).transfer
 
         def both() -> float:
             begun = perf_counter()
