@@ -148,6 +148,19 @@ def test_copies_urged_goes_before_others(backend: Backend) -> None:
     rig.copies.close()
 
 
+def test_copies_demand_overtakes_after_another_was_urged(backend: Backend) -> None:
+    drive = SlowDrive()
+    rig = Rig(backend, drive)
+    ahead = rig.copies.load("ssd", range(6), range(6), NEXT_STEP)
+    other = rig.copies.load("dram", [0], [11])
+    sleep(0.025)
+    rig.copies.urge(other)
+    rig.copies.load("ssd", [30], [10], DEMAND).wait()
+    ahead.wait()
+    rig.copies.close()
+    assert 0 < drive.reads.index(30) < 6
+
+
 def test_copies_calls_are_made_by_poll_on_its_thread(rig: Rig) -> None:
     calls: list[tuple[int, int]] = []
     for number in range(3):
@@ -174,6 +187,23 @@ def test_copies_failed_drive_is_told_to_who_waits(backend: Backend) -> None:
     rig = Rig(backend, Broken())
     with pytest.raises(OSError, match="unplugged"):
         rig.copies.load("ssd", [0], [0]).wait()
+    rig.copies.close()
+
+
+def test_copies_failed_reads_give_their_host_memory_back(backend: Backend) -> None:
+    class BrokenOnce(SlowDrive):
+        def read(self, buffer: memoryview, offset: int) -> None:
+            super().read(buffer, offset)
+            if len(self.reads) == 1:
+                raise OSError("unplugged")
+
+    rig = Rig(backend, BrokenOnce())
+    with pytest.raises(OSError, match="unplugged"):
+        rig.copies.load("ssd", range(SLOTS), range(SLOTS)).wait()
+    again = threading.Thread(target=lambda: rig.copies.load("ssd", range(SLOTS), range(SLOTS)).wait(), daemon=True)
+    again.start()
+    again.join(10.0)
+    assert not again.is_alive()
     rig.copies.close()
 
 
