@@ -93,6 +93,11 @@ class Backend:
         if self.kind == "cuda":
             load_torch().cuda.synchronize()
 
+    def wait_computed(self) -> None:
+        """Wait until what was given to compute is through, but not for the copies of other streams."""
+        if self.kind == "cuda":
+            load_torch().cuda.current_stream().synchronize()
+
     def time(self, call: Callable[[], object], budget_s: float = 0.1, inner: int = 1) -> tuple[float, ...]:
         """Return the seconds of repeated ``call``s, warm-up left out: as many as fit ``budget_s``, within bounds.
 

@@ -73,6 +73,7 @@ def _lane(bench: Bench, lane: Lane) -> list[Sample]:
 
         def all_kinds() -> float:
             begun = perf_counter()
+            bench.backend.synchronize()  # a GPU may still compute what it was given last
             seconds["compute_alone"].append(_took_s(through))
             seconds["copy_alone"].append(_took_s(carrier.transfer, _TRANSFERS))
             with carrier.busy():
@@ -111,7 +112,7 @@ def _computed_s(backend: Backend, compute: Stretch, wait: Callable[[], object] |
 
     def pause(layer: int) -> None:
         watch.end()
-        backend.synchronize()
+        backend.wait_computed()
         assert wait is not None
         wait()
         watch.begin()
@@ -154,8 +155,7 @@ def _waited_for(backend: Backend, compute: Callable[[], Tensor]) -> Callable[[],
 
     def call() -> None:
         compute()
-        if backend.kind == "cuda":
-            load_torch().cuda.current_stream().synchronize()
+        backend.wait_computed()
 
     return call
 

@@ -29,7 +29,7 @@ from simkv.sim.active.pipeline import StepRunner
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.store import ActiveStore
 from simkv.sim.active.traffic import Traffic
-from simkv.sim.active.work import Flight
+from simkv.sim.active.work import Flight, Work
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
 from simkv.sim.replica import Surroundings
@@ -56,7 +56,7 @@ class RealRunner(StepRunner):
         self._outputs: list[Tensor] = []
         self._tokens: Tensor | None = None
 
-    def run(self, work: Any, over: Done) -> None:
+    def run(self, work: Work, over: Done) -> None:
         """Run the step whose reads were decided."""
         self.work, self._over = work, over
         seqs = self.engine.decoding
@@ -149,12 +149,15 @@ class RealRunner(StepRunner):
 
     def _before(self, missing: list[int], fetched: dict[int, Flight], reads: int) -> Callable[[int], None]:
         """Return what to do when the computation comes to a layer's attention."""
-        copies, observed, synchronize = self.rig.copies, self.observed, self.rig.backend.synchronize
+        copies, observed, backend = self.rig.copies, self.observed, self.rig.backend
         flights = list(dict.fromkeys(fetched.values()))
         routes = self.routes(missing)
 
         def before(layer: int) -> None:
             copies.poll()
+            if missing or not all(flight.arrived[layer] for flight in flights):
+                backend.wait_computed()
+                copies.poll()  # attention comes to it now, and not when it was launched
             behind = [flight for flight in flights if not flight.arrived[layer]]
             hidden_s = sum(self._share_s(fetched[unit], layer) for unit in fetched if fetched[unit] not in behind)
             observed.transfer_s += hidden_s
@@ -163,7 +166,6 @@ class RealRunner(StepRunner):
             observed.hits += reads - len(missing) - sum(fetched[unit] in behind for unit in fetched)
             if not missing and not behind:
                 return
-            synchronize()
             begun = perf_counter()
             tickets = self._load(routes, layer, DEMAND) if missing else []
             for flight in behind:
@@ -174,7 +176,7 @@ class RealRunner(StepRunner):
                 ticket.wait()
             copies.poll()
             self._waited_s += perf_counter() - begun
-            observed.transfer_s += sum(ticket.ended_s - max(begun, ticket.submitted_s) for ticket in tickets)
+            observed.transfer_s += sum(max(0.0, one.ended_s - max(begun, one.submitted_s)) for one in tickets)
 
         return before
 
@@ -201,7 +203,7 @@ class RealRunner(StepRunner):
             rig.model, self._tokens, positions, rig.hot.pieces, table + first_rows, length, before,
             lambda layer, output: self._outputs.append(output.clone()),
         )  # fmt: skip
-        rig.backend.synchronize()
+        rig.backend.wait_computed()
 
     def end(self) -> Observed:
         """Return what was seen, when everything that moves has arrived."""
