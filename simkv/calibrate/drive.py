@@ -38,15 +38,18 @@ class Drive:
     and ``why_not`` say which. Raises :class:`InputError` for a folder that is absent, read-only or too full.
     """
 
-    def __init__(self, folder: Path, nbytes: int, direct: bool | None = None, fill: bool = True) -> None:
+    def __init__(self, folder: Path, nbytes: int, direct: bool = True, fill: bool = True) -> None:
+        """``direct``: False doesn't try O_DIRECT; ``fill``: False leaves a hole, for who writes before reading."""
         self.nbytes = padded(nbytes)
         self.why_not = ""
+        self._fd = -1
         _check(folder, self.nbytes)
         try:
             self._fd, self.direct = self._open(folder, direct)
             if fill:
                 self._fill()
         except OSError as error:
+            self.close()
             raise InputError(_problem(folder, error.strerror or str(error))) from None
 
     def read(self, buffer: memoryview, offset: int) -> None:
@@ -85,15 +88,18 @@ class Drive:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _open(self, folder: Path, direct: bool | None) -> tuple[int, bool]:
+    def _open(self, folder: Path, direct: bool) -> tuple[int, bool]:
         name = tempfile.mktemp(prefix=".simkv-", dir=folder)
         plain = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.truncate(plain, self.nbytes)
-            if direct is False:
+            if not direct:
                 self.why_not = "asked to go through the page cache"
                 return plain, False
             past = self._past_the_cache(name)
+        except BaseException:
+            os.close(plain)
+            raise
         finally:
             os.unlink(name)
         if past is None:

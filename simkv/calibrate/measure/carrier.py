@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 
 from simkv.calibrate.copies import CopyEngine, Ticket
@@ -23,7 +23,7 @@ _IN_FLIGHT = 2
 
 
 def piece_bytes_of(model: Decoder) -> int:
-    """Return the bytes of a piece as large as verification moves: of as many tokens as make 64 KiB."""
+    """Return the bytes of a piece: of a block as verification moves it, or of so many that they make 64 KiB."""
     tokens = BLOCK_TOKENS
     while model.piece_bytes(tokens) < LEAST_PIECE_BYTES:
         tokens *= 2
@@ -44,23 +44,22 @@ class Carrier:
         slots = 2 * _IN_FLIGHT * pieces if on_drive else max(4 * pieces, cold_bytes(backend) // nbytes)
         hot = backend.device_memory(slots * nbytes).view(slots, nbytes)
         dram = None if on_drive else backend.host_memory(slots * nbytes, pinned=True).view(slots, nbytes)
-        self._drive: Drive | None = None
-        places = slots
-        if on_drive:
-            assert bench.ssd_path is not None
-            places = 4 * slots
-            self._drive = Drive(bench.ssd_path, places * padded(nbytes))
-        self._engine = CopyEngine(backend, hot, dram, self._drive, nbytes)
+        places = 4 * slots if on_drive else slots
         self._slots, self._places = Places(slots, f"{lane}/slots"), Places(places, f"{lane}/places")
         self._submit = _load if up else _SUBMIT[lane]
+        with ExitStack() as opened:
+            drive: Drive | None = None
+            if on_drive:
+                assert bench.ssd_path is not None
+                drive = opened.enter_context(Drive(bench.ssd_path, places * padded(nbytes)))
+            self._engine = opened.enter_context(closing(CopyEngine(backend, hot, dram, drive, nbytes)))
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Carrier:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._engine.close()
-        if self._drive is not None:
-            self._drive.close()
+        self._opened.close()
 
     def transfer(self) -> None:
         """Carry one transfer, from handing it over until it is through."""

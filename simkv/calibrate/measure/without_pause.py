@@ -24,8 +24,8 @@ def without_pause(call: Callable[[], object]) -> Iterator[None]:
 
     thread = threading.Thread(target=loop, name="simkv-without-pause", daemon=True)
     thread.start()
-    under_way.wait()
     try:
+        under_way.wait()
         yield
     finally:
         over.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -74,21 +74,18 @@ def verify(path: Path, bench: Bench, progress: Progress) -> Profile:
 def prepared(bench: Bench, model: Decoder, workload: Workload, profile: Path) -> Iterator[Ground]:
     """Yield what runs work on; the drive's file is gone afterwards."""
     stride = padded(workload.piece_bytes)
-    drive = None
-    if workload.on_drive:
-        assert bench.ssd_path is not None
-        drive = Drive(bench.ssd_path, workload.units * workload.layers * stride, fill=False)
-    cold = ColdStore(bench.backend, model, workload.units, workload.dram_units, drive, workload.block_tokens)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_S)
-    try:
+    with ExitStack() as opened:
+        drive = None
+        if workload.on_drive:
+            assert bench.ssd_path is not None
+            nbytes = workload.units * workload.layers * stride
+            drive = opened.enter_context(Drive(bench.ssd_path, nbytes, fill=False))
+        cold = ColdStore(bench.backend, model, workload.units, workload.dram_units, drive, workload.block_tokens)
+        opened.callback(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(_SWITCH_S)
         if drive is not None:
             cold.fill(stride)
         yield Ground(bench, model, workload, cold, profile)
-    finally:
-        sys.setswitchinterval(before)
-        if drive is not None:
-            drive.close()
 
 
 def _measure(ground: Ground, repeats: int, progress: Progress) -> tuple[dict[str, list[Observed]], tuple[Sample, ...]]:
@@ -114,20 +111,25 @@ def real_run(ground: Ground, run: str) -> Observed:
     config = system_config(resolved, 0)
     bench, workload = ground.bench, ground.workload
     slots = workload.units if run == RESIDENT else min(workload.units, _slots(workload))
+    gc.collect()  # the pool of the run before, too
     hot = HotPool(bench.backend, ground.model, slots, workload.block_tokens)
-    copies = CopyEngine(bench.backend, hot.memory, ground.cold.dram, ground.cold.drive, workload.piece_bytes)
-    rig = Rig(bench.backend, ground.model, hot, ground.cold, copies)
-    system = System(config, workload_source(resolved, 0), partial(RealEngine, rig=rig))
-    gc.collect()
-    gc.disable()
-    try:
+    lanes = CopyEngine(bench.backend, hot.memory, ground.cold.dram, ground.cold.drive, workload.piece_bytes)
+    with closing(lanes) as copies, _no_collecting():
+        rig = Rig(bench.backend, ground.model, hot, ground.cold, copies)
+        system = System(config, workload_source(resolved, 0), partial(RealEngine, rig=rig))
         system.run()
         (engine,) = system.engines
         assert isinstance(engine, RealEngine)
         return engine.runner.end()
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
     finally:
         gc.enable()
-        copies.close()
 
 
 def _slots(workload: Workload) -> int:
@@ -158,7 +160,7 @@ def _verified(
 ) -> VerifiedRun:
     summary, repeats = said[run], seen[run]
 
-    def beside(measured: Callable[[Observed], float], predicted_: float) -> Prediction:
+    def middle(measured: Callable[[Observed], float], predicted_: float) -> Prediction:
         each = [measured(one) for one in repeats]
         return prediction(median_low(each), predicted_, each)
 
@@ -169,9 +171,9 @@ def _verified(
         scenario=workload.scenario(run),
         t_step_s=prediction(t_step_s(repeats), summary["t_step_s"], [mean(one.steps_s) for one in repeats]),
         t_compute_s=prediction(t_compute_s(repeats), summary["t_compute_s"], [mean(one.computed_s) for one in repeats]),
-        t_transfer_s=beside(lambda one: one.transfer_s / len(one.steps_s), summary["t_transfer_s"]),
-        p_hit=beside(lambda one: one.hits / one.reads, summary["p_hit"]),
-        beta=beside(lambda one: one.beta, summary["beta"]) if offloads else None,
+        t_transfer_s=middle(lambda one: one.transfer_s / len(one.steps_s), summary["t_transfer_s"]),
+        p_hit=middle(lambda one: one.hits / one.reads, summary["p_hit"]),
+        beta=middle(lambda one: one.beta, summary["beta"]) if offloads else None,
         speedup=prediction(
             t_step_s(seen[NO_PREFETCH]) / t_step_s(repeats),
             said[NO_PREFETCH]["t_step_s"] / summary["t_step_s"],
