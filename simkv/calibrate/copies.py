@@ -2,7 +2,8 @@
 
 Four lanes as the simulator has them, a thread each: reads from the drive, copies up, copies down, writes to the drive.
 What comes from the drive is read into host memory whole, then copied up; the most urgent transfer goes first, and a
-more urgent one takes over between two pieces. On a GPU the copies run on a stream of their own.
+more urgent one takes over between two pieces. On a GPU each direction has a stream of its own, which carries pieces in
+the order in which they were handed to it.
 """
 
 from __future__ import annotations
@@ -18,14 +19,13 @@ from typing import Any
 
 from simkv.calibrate.backend import Backend, Tensor, load_torch
 from simkv.calibrate.drive import Drive, aligned, padded
+from simkv.sim.fabric import DEMAND, WRITE_BACK
 
 Done = Callable[[], None]
 MOST_BUFFERS = 8192
 """Pieces of host memory between drive and device."""
 _Rows = tuple[Any, Sequence[int]]
 """Memory as rows, and which of them."""
-DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
-"""How urgent a transfer is, as in the simulator."""
 
 
 class Ticket:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from simkv.calibrate.backend import Tensor, load_torch
-from simkv.calibrate.copies import DEMAND, NEXT_STEP, Ticket
+from simkv.calibrate.copies import Ticket
 from simkv.calibrate.decode import decode_step
 from simkv.calibrate.verify.pool import units_of
 from simkv.calibrate.verify.rig import Observed, Rig
@@ -30,6 +30,7 @@ from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.store import ActiveStore
 from simkv.sim.active.traffic import Traffic
 from simkv.sim.active.work import Flight, Work
+from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
 from simkv.sim.replica import Surroundings
