@@ -235,7 +235,15 @@ def test_folder_at_out_is_refused(planned: Plan, folder: Path) -> None:
         (["--device", "tpu"], "--device = tpu: is no kind of device; write cuda or cpu"),
         (["--dtype", "int3"], "--dtype = int3: is not a dtype that is measured"),
         (["--model", "llama-9-8b"], "llama-9-8b: is not a model of the catalogue"),
-        (["--base", "h900"], "h900"),
+        (["--model", "deepseek-v3"], "--model = deepseek-v3: calibration computes plain dense decoders"),
+        (["--model", "llama-3.1-405b"], "--model = llama-3.1-405b: its weights take"),
+        (["--base", "h900"], "--base = h900: is not a hardware of the catalogue"),
+        (["--out", "t4"], "--out = t4: isn't the name of a profile"),
+        (["--out", "p.png"], "--out = p.png: isn't the name of a profile"),
+        (["--name", " "], "--name: is empty"),
+        (["--name", "n" * 101], "--name: is too long; the most is 100 characters"),
+        (["--name", "a\nb"], "--name: has characters that can't be printed"),
+        (["--out", "n" * 300 + ".json"], "can't be written: File name too long"),
         (["--hot-pool", "1MiB"], "--hot-pool = 1.00 MiB: too small; the least is 64.0 MiB"),
         (["--hot-pool", "900TiB"], "--hot-pool = 900 TiB: more than half of this machine's"),
         (["--ssd-path", "absent"], "--ssd-path = absent: no folder is there"),
@@ -276,6 +284,24 @@ def test_profile_of_another_machine_isnt_verified_here(planned: Plan, folder: Pa
     done = simkv("calibrate", "--verify-only", "other.json")
     assert done.exit_code == 2
     assert "other.json: is of another machine or other versions (cpu)" in done.stderr
+
+
+def test_profile_is_verified_on_a_cpu_with_a_drive_alone(planned: Plan, folder: Path) -> None:
+    calibrate("--out", "local.json")
+    done = simkv("calibrate", "--verify-only", "local.json")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("--verify-only: on a CPU, KV below the pool lies on a drive; name a folder on it")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"threads": 10**9}, {"threads": "x"}, {"settings": {"model": "smollm2-135m", "dtype": [1]}}]
+)
+def test_profile_of_odd_settings_isnt_verified(planned: Plan, folder: Path, changes: dict[str, Any]) -> None:
+    calibrate("--out", "local.json")
+    profile = read_profile("local.json")
+    write_profile(profile.model_copy(update={"environment": profile.environment | changes}), "odd.json")
+    done = simkv("calibrate", "--verify-only", "odd.json", "--ssd-path", folder)
+    assert (done.exit_code, "odd.json: wasn't measured by simkv calibrate" in done.stderr) == (2, True), done.stderr
 
 
 def test_profile_of_imported_figures_isnt_verified(folder: Path) -> None:

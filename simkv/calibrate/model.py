@@ -222,6 +222,11 @@ def _item_bytes(backend: Backend) -> int:
     return int(backend.torch_dtype.itemsize)
 
 
+def check_fits(backend: Backend, shape: ModelShape) -> None:
+    """Raise InputError for a model that isn't computed, or whose weights are more than the memory that is free."""
+    _distinct_layers(backend, plain_sizes(shape), None)
+
+
 def _distinct_layers(backend: Backend, sizes: Sizes, share: bool | None) -> int:
     """Return how many layers get weights of their own: all, unless ``share``, or unless they take half of a GPU."""
     free, item = free_device_bytes(backend), _item_bytes(backend)

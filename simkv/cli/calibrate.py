@@ -38,7 +38,7 @@ def calibrate(
     device: Annotated[
         str | None, typer.Option(metavar="KIND", help="cuda or cpu [default: cuda where torch finds one].")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Under a minute: fewer sizes, fewer repeats.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A minute or two: fewer sizes, fewer repeats.")] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Then decode with KV in several tiers, beside its prediction.")
     ] = False,
@@ -92,15 +92,16 @@ def calibrate(
         "--name": name, "--out": out, "--import": imports, "--base": base, "--no-plot": None if plot else True,
         "--json": as_json or None, "--verify-only": verify_only,
     }  # fmt: skip
-    alone = _BOTH if device is not None else _IMPORT
-    form = chosen(given, _VERIFY if verify_only is not None else alone if imports else _MEASURE)
-    if base is not None:
-        from simkv.catalog import load_hardware
-
-        load_hardware(base)
+    importing = (_BOTH,) if device is not None else (_IMPORT, _BOTH)
+    form = chosen(given, *((_VERIFY,) if verify_only is not None else importing if imports else (_MEASURE,)))
+    measuring.check_name(name)
+    measuring.check_base(base)
     if form is _VERIFY:
         assert verify_only is not None
-        profile, written = measuring.verified(verify_only, measuring.bench_of(verify_only, ssd_path)), [verify_only]
+        bench = measuring.bench_of(verify_only, ssd_path)
+        measuring.check_verifiable(bench, "--verify-only")
+        profile = measuring.verified(verify_only, bench)
+        written = _written(profile, verify_only, verify_only.with_suffix(".png").exists())
     elif form is _IMPORT:
         profile, written = _imported(imports or [], _Place(name, out, base, plot))
     else:

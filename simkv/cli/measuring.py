@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeGuard, get_args
 
 import typer
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _HOT_POOL_BYTES = 2 << 30
 _LEAST_POOL_BYTES = 64 << 20
 _MOST_OF_MEMORY = 0.5
+_LONGEST_NAME, _MOST_THREADS = 100, 4096
 
 
 def kind_of(device: str | None) -> Kind:
@@ -43,6 +46,7 @@ def open_bench(
 ) -> Bench:  # fmt: skip
     """Return what is measured. Raises :class:`InputError` where it can't be."""
     from simkv.calibrate.backend import open_backend
+    from simkv.calibrate.model import check_fits
     from simkv.calibrate.plan import MODELS
     from simkv.calibrate.task import Bench
     from simkv.catalog import load_model
@@ -53,7 +57,9 @@ def open_bench(
     pool_bytes = int(_HOT_POOL_BYTES if hot_pool is None else hot_pool) if kind == "cpu" else 0
     if kind == "cpu":
         _check_room(pool_bytes)
-    return Bench(open_backend(kind, dtype, threads), load_model(model or MODELS[kind]), quick, ssd_path, pool_bytes)
+    backend, shape = open_backend(kind, dtype, threads), load_model(model or MODELS[kind])
+    check_fits(backend, shape)
+    return Bench(backend, shape, quick, ssd_path, pool_bytes)
 
 
 def _check_room(pool_bytes: int) -> None:
@@ -69,11 +75,41 @@ def _check_room(pool_bytes: int) -> None:
     raise InputError(Problem(what, mend, path="--hot-pool", value=short(pool_bytes, "size")))
 
 
-def check_out(out: Path) -> None:
-    """Raise InputError where something else than a profile is at ``out``."""
-    from simkv.profile.load import read_profile
+def check_name(name: str | None) -> None:
+    """Raise InputError for a name that can't be told or written."""
+    if name is None:
+        return
+    if not name.strip():
+        what, mend = "is empty", "give a name, or leave it out"
+    elif len(name) > _LONGEST_NAME:
+        what, mend = "is too long", f"the most is {_LONGEST_NAME} characters"
+    elif not name.isprintable():
+        what, mend = "has characters that can't be printed", "give another name"
+    else:
+        return
+    raise InputError(Problem(what, mend, path="--name"))
 
-    if out.exists():
+
+def check_base(base: str | None) -> None:
+    """Raise InputError, naming the option, for a card that the catalogue doesn't have."""
+    from simkv.catalog import load_hardware
+
+    try:
+        if base is not None:
+            load_hardware(base)
+    except InputError as error:
+        raise InputError([replace(one, path="--base") for one in error.problems]) from None
+
+
+def check_out(out: Path) -> None:
+    """Raise InputError where something else than a profile is at ``out``, or its name isn't that of one."""
+    from simkv.profile.load import read_profile
+    from simkv.profile.machine import is_profile_name
+
+    if not os.path.isdir(out) and not is_profile_name(out.name):
+        mend = "scenarios tell a profile from a card of the catalogue by .json at its end"
+        raise InputError(Problem("isn't the name of a profile", mend, path="--out", value=str(out)))
+    if os.path.exists(out):
         try:
             read_profile(out)
         except InputError as error:
@@ -148,11 +184,11 @@ def _kept(partial: Partial, tasks: tuple[Task, ...]) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def check_verifiable(bench: Bench) -> None:
+def check_verifiable(bench: Bench, option: str = "--verify") -> None:
     """Raise InputError, before anything is measured, where a verification has nowhere to put KV."""
     if bench.backend.kind == "cpu" and bench.ssd_path is None:
         what = "on a CPU, KV below the pool lies on a drive"
-        raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path="--verify"))
+        raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path=option))
 
 
 def verified(path: Path, bench: Bench) -> Profile:
@@ -182,13 +218,9 @@ def bench_of(path: Path, ssd_path: Path | None) -> Bench:
 
     profile = read_profile(path)
     settings = profile.environment.get("settings")
-    if (
-        profile.device.kind == "imported"
-        or not isinstance(settings, dict)
-        or not isinstance(settings.get("model"), str)
-    ):
-        raise InputError(Problem("wasn't measured by simkv calibrate", "measure, with --verify", file=str(path)))
     threads = profile.environment.get("threads") if profile.device.kind == "cpu" else None
+    if profile.device.kind == "imported" or not _are_settings(settings) or not _may_be_threads(threads):
+        raise InputError(Problem("wasn't measured by simkv calibrate", "measure, with --verify", file=str(path)))
     bench = open_bench(
         profile.device.kind, quick=bool(settings.get("quick")), ssd_path=ssd_path, model=settings["model"],
         dtype=settings.get("dtype"), threads=threads, hot_pool=settings.get("hot_pool_bytes"),
@@ -197,3 +229,15 @@ def bench_of(path: Path, ssd_path: Path | None) -> Bench:
         what = f"is of another machine or other versions ({', '.join(differs)})"
         raise InputError(Problem(what, "measure this one, with --verify", file=str(path)))
     return bench
+
+
+def _are_settings(found: object) -> TypeGuard[dict[str, Any]]:
+    """Say whether these are the settings that a measured profile tells."""
+    if not isinstance(found, dict) or not isinstance(found.get("model"), str):
+        return False
+    pool_bytes = found.get("hot_pool_bytes")
+    return isinstance(found.get("dtype"), str | None) and type(pool_bytes) in (int, float, type(None))
+
+
+def _may_be_threads(found: object) -> bool:
+    return found is None or (type(found) is int and 1 <= found <= _MOST_THREADS)

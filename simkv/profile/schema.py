@@ -102,16 +102,18 @@ def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float
 
 
 Duration = Annotated[float, Field(ge=1e-12, le=1e6, allow_inf_nan=False)]
-Points = Annotated[tuple[tuple[Positive, Duration], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
+Extent = Annotated[float, Field(ge=1.0, le=1e18, allow_inf_nan=False)]
+"""Tokens, sequences or bytes: none of them comes in parts."""
+Points = Annotated[tuple[tuple[Extent, Duration], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
 """(x, seconds), x rising."""
-RatePoints = Annotated[tuple[tuple[Positive, Rate], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
+RatePoints = Annotated[tuple[tuple[Extent, Rate], ...], Field(min_length=1, max_length=4096), AfterValidator(_rising)]
 """(x, rate), x rising."""
 
 
 class AttentionRow(Part):
     """Decode attention of one batch size over the tokens of context that it reads, all sequences together."""
 
-    batch: Annotated[int, Field(ge=1)]
+    batch: Annotated[int, Field(ge=1, le=1 << 40)]
     context: Points
     """(tokens of context over all sequences, seconds of one layer)."""
 
