@@ -111,6 +111,8 @@ FAULTS: tuple[tuple[str, Any, str], ...] = (
     ("fit.compute.decode.1.batch", 1, "fit.compute.decode: batch 1 follows 1"),
     ("fit.compute.prefill", [[1e-320, 1e-3], [2e-320, 1.0]], "fit.compute.prefill[0][0] = 1e-320: too small"),
     ("fit.compute.decode.2.batch", 10**400, "fit.compute.decode[2].batch = 1000"),
+    ("name", "a\n\x1b[31m", "name: nothing that can be printed"),
+    ("name", "", "name: nothing that can be printed"),
     ("fit.compute.shape", {"layers": 2}, "fit.compute.shape: not the shape of a model"),
     ("fit.compute.shape.layers", 0, "fit.compute.shape.layers = 0: too small"),
     ("fit.compute.shape.layers", 1.5, "fit.compute.shape.layers = 1.5"),
@@ -195,7 +197,7 @@ def points() -> st.SearchStrategy[Any]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(
     linear=points(), head=points(), rate=st.floats(1.0, 1e18), repeats=st.lists(st.floats(1e-9, 1e5), min_size=1),
-    name=st.text(st.characters(blacklist_categories=("Cs",)), max_size=20),
+    name=st.text(st.characters(blacklist_categories=("Cc", "Cf", "Cn", "Co", "Cs", "Z")), min_size=1, max_size=20),
     environment=st.dictionaries(st.text(st.characters(blacklist_categories=("Cs",)), max_size=8), st.integers()),
 )  # fmt: skip
 def test_write_then_read_gives_the_profile_back_to_six_digits(

@@ -92,6 +92,14 @@ def test_profile_brings_what_was_measured_each_with_its_origin(cal: Path) -> Non
     }  # fmt: skip
 
 
+def test_calc_without_a_measured_link_says_what_to_do(tmp_path: Path) -> None:
+    path = saved(tmp_path, h2d=None)
+    asked = ["calc", "break-even", "--model", "smollm2-135m", "--hardware", str(path), "--span", "1Ki"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 2
+    assert "hardware = test-cpu: has no bandwidth from host to device; measure it" in done.stderr
+
+
 def test_profile_gives_way_to_what_is_written(cal: Path) -> None:
     found = origins(resolved(cal, "link.h2d=1 GB/s", "tiers.ssd.read=2 GB/s", "engine.kv_dtype=bf16"))
     assert found["link.h2d"] == ("1 GB/s", "--set")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from simkv.calc.answer import Answer, Line, shown
-from simkv.calc.machine import descriptor_s
+from simkv.calc.machine import descriptor_s, host_link
 from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token_per_rank
 from simkv.formulas.latency import tiered_latency
@@ -59,7 +59,7 @@ def of_blocks(
 ) -> Answer:
     """Return T_avg of reading one block of KV: from the card's memory, or over its link (one piece, idle)."""
     size = block_tokens * kv_bytes_per_token_per_rank(model, kv_dtype, tensor_parallel)
-    hbm, link = attention_bytes_per_s(gpu), gpu.figure("h2d_bytes_per_s")
+    hbm, link = attention_bytes_per_s(gpu), host_link(gpu)
     inputs = [
         Line("model", model.name, "model", "text"),
         Line("hardware", gpu.name, "hardware", "text"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simkv.calc.answer import Answer, Line, shown
-from simkv.calc.machine import kv_dtype_line, machine_lines, ssd_read_bytes_per_s, too_long, unfit
+from simkv.calc.machine import host_link, kv_dtype_line, machine_lines, ssd_read_bytes_per_s, too_long, unfit
 from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, vector_bytes
@@ -80,7 +80,7 @@ class Machine:
         """Bandwidth of each way up and what it is: over the link; from SSD to DRAM first, and then over the link."""
         link, link_is = self.link_bytes_per_s, "as given"
         if link is None:
-            figure = self.gpu.figure("h2d_bytes_per_s")
+            figure = host_link(self.gpu)
             link, link_is = figure.value, figure.standing
         ssd, ssd_is = self.ssd_bytes_per_s, "as given"
         if ssd is None and "ssd_read_bytes_per_s" in self.gpu.figures:

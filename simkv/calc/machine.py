@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simkv.calc.answer import Line
 from simkv.catalog import load_hardware, load_machine
+from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_dtype_or_default
 from simkv.formulas.weights import native_weight_dtype, weight_bytes_per_rank
 from simkv.hardware import Figure, Gpu
@@ -36,6 +37,14 @@ def load_gpu(name: str) -> Gpu:
 
 def _drive(fit: LinkFit) -> Figure:
     return Figure(fit.bytes_per_s, "B/s", "calibration profile", "fitted")
+
+
+def host_link(gpu: Gpu) -> Figure:
+    """Return the bandwidth from host to device; raises InputError for a profile in which it wasn't measured."""
+    if "h2d_bytes_per_s" not in gpu.figures:
+        mend = "measure it (simkv calibrate), or name a card of the catalogue as the profile's device.base"
+        raise InputError(Problem("has no bandwidth from host to device", mend, path="hardware", value=gpu.name))
+    return gpu.figure("h2d_bytes_per_s")
 
 
 def machine_lines(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, mode: str = "") -> list[Line]:

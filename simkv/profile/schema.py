@@ -33,6 +33,12 @@ def refused(reason: str, mend: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{reason}", {"reason": reason, "mend": mend})
 
 
+def _tellable(name: str) -> str:
+    if not name.strip() or not name.isprintable():
+        raise refused("nothing that can be printed", "name the profile by letters and digits")
+    return name
+
+
 class Part(BaseModel):
     """A mapping of the file; unknown keys are errors, values don't change once read."""
 
@@ -285,7 +291,7 @@ class Profile(Part):
     """One calibrated machine."""
 
     schema_: Literal["simkv-calibration-1"] = Field(default="simkv-calibration-1", alias="schema")
-    name: Text
+    name: Annotated[Text, AfterValidator(_tellable)]
     device: Device
     environment: dict[str, Any]
     """Driver, torch, CPU, kernel, date, simkv version, ...: whatever says where the figures are from."""
