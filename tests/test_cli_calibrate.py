@@ -293,6 +293,18 @@ def test_profile_is_verified_on_a_cpu_with_a_drive_alone(planned: Plan, folder: 
     assert done.stderr.startswith("--verify-only: on a CPU, KV below the pool lies on a drive; name a folder on it")
 
 
+def test_model_of_a_file_isnt_verified(planned: Plan, folder: Path) -> None:
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+             "intermediate_size": 128, "vocab_size": 256, "max_position_embeddings": 2048}  # fmt: skip
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "torch_dtype": "float32"} | sizes
+    Path("config.json").write_text(json.dumps(config))
+    done = calibrate("--model", "config.json", "--verify", "--ssd-path", folder)
+    assert (done.exit_code, planned.calls) == (2, 0), done.output
+    assert (
+        "is not in the catalogue, and scenarios of a verification name their model; leave out --verify" in done.stderr
+    )
+
+
 @pytest.mark.parametrize(
     "changes", [{"threads": 10**9}, {"threads": "x"}, {"settings": {"model": "smollm2-135m", "dtype": [1]}}]
 )

@@ -186,9 +186,15 @@ def _kept(partial: Partial, tasks: tuple[Task, ...]) -> Iterator[None]:
 
 def check_verifiable(bench: Bench, option: str = "--verify") -> None:
     """Raise InputError, before anything is measured, where a verification has nowhere to put KV."""
+    from simkv.catalog import list_models
+
     if bench.backend.kind == "cpu" and bench.ssd_path is None:
         what = "on a CPU, KV below the pool lies on a drive"
         raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path=option))
+    name = bench.model.name
+    if name not in list_models():
+        what, mend = "is not in the catalogue, and scenarios of a verification name their model", f"leave out {option}"
+        raise InputError(Problem(what, mend, path="--model", value=name))
 
 
 def verified(path: Path, bench: Bench) -> Profile:
