@@ -263,7 +263,7 @@ class VerifiedRun(Part):
     """One real run beside the simulator's prediction of it."""
 
     name: Text
-    """``resident``, ``no_prefetch`` or ``prefetch``."""
+    """``resident``, ``no_prefetch``, ``prefetch``, or ``prefetch_`` with what guesses."""
     scenario: Text
     """YAML of the scenario that was predicted, without its hardware."""
     t_step_s: Prediction

@@ -121,7 +121,7 @@ def choose(
     compute = profile.fit.compute
     if compute is None or compute.paged is None:
         what = "has no times of a decode step through a block table"
-        raise InputError(Problem(what, "measure again without --only", file=str(path)))
+        raise InputError(Problem(what, "measure again: simkv calibrate", file=str(path)))
     batch = max((row.batch for row in compute.paged if row.batch <= 4), default=compute.paged[0].batch)
     start = Workload(
         model=compute.model, dtype=compute.dtype, batch=batch, block_tokens=BLOCK_TOKENS,
