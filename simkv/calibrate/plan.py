@@ -13,13 +13,19 @@ MODELS = {"cpu": "smollm2-135m", "cuda": "llama-3.1-8b"}
 """Whose shapes are computed where none is named."""
 
 
-def plan(bench: Bench) -> tuple[Task, ...]:
-    """Return every task for ``bench``, in order and as many times over as there are turns; of each key the first."""
+def turn(bench: Bench) -> tuple[Task, ...]:
+    """Return every task for ``bench`` once, in order; of each key the first."""
     tasks: dict[str, Task] = {}
     for measure in MEASURES:
         for task in measure.tasks(bench):
             tasks.setdefault(task.key, task)
-    return tuple(replace(task, key=f"{task.key}@{turn + 1}") for turn in range(TURNS) for task in tasks.values())
+    return tuple(tasks.values())
+
+
+def plan(bench: Bench) -> tuple[Task, ...]:
+    """Return every task for ``bench`` as many times over as there are turns."""
+    tasks = turn(bench)
+    return tuple(replace(task, key=f"{task.key}@{number + 1}") for number in range(TURNS) for task in tasks)
 
 
 def estimate_s(tasks: tuple[Task, ...]) -> float:

@@ -18,6 +18,10 @@ FAILURES = (OSError, MemoryError, RuntimeError, SimkvError)
 """What a machine may not be able to do: torch raises RuntimeError where memory runs out."""
 
 
+What = tuple[str, tuple[tuple[str, float | int | str | bool], ...]]
+"""Kind and settings of a sample."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """A task that couldn't be measured, and why."""
@@ -34,7 +38,7 @@ class Stage:
     done: int
     tasks: int
     passed_s: float
-    """Since this session began."""
+    """Since measuring began."""
     left_s: float
 
 
@@ -68,11 +72,16 @@ def measure(tasks: Sequence[Task], partial: Partial, progress: Callable[[Stage],
     return Measured(together(one for task in kept for one in task.samples), tuple(failures))
 
 
+def what(sample: Sample) -> What:
+    """Return what ``sample`` is of: two of the same are repeats of one measurement."""
+    return sample.kind, tuple(sorted(sample.at.items()))
+
+
 def together(samples: Iterable[Sample]) -> tuple[Sample, ...]:
     """Return one sample for each thing that was measured, with the repeats of all its turns."""
-    found: dict[tuple[str, tuple[tuple[str, float | int | str | bool], ...]], Sample] = {}
+    found: dict[What, Sample] = {}
     for sample in samples:
-        key = (sample.kind, tuple(sample.at.items()))
+        key = what(sample)
         before = found.get(key)
         seconds = sample.seconds if before is None else before.seconds + sample.seconds
         found[key] = sample.model_copy(update={"seconds": seconds})

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from simkv.calibrate.fit import fit_profile
-from simkv.calibrate.plan import plan
+from simkv.calibrate.plan import turn
+from simkv.calibrate.session import what
 from simkv.calibrate.task import Bench, Task
 from simkv.calibrate.verify.workload import Workload
 from simkv.profile.load import write_profile
@@ -32,7 +33,7 @@ class Beside:
     """
 
     def __init__(self, bench: Bench, workload: Workload) -> None:
-        every = [task for task in plan(bench) if task.key.endswith("@1") and _matters(task.key[:-2], workload)]
+        every = [task for task in turn(bench) if _matters(task.key, workload)]
         self._steps = [task for task in every if _kind(task) == "step" or task.key.startswith(_WAITS)]
         rest = [task for task in every if task not in self._steps]
         self._parts = [[task for task in rest if _kind(task) in kinds] for kinds in _PARTS]
@@ -62,7 +63,7 @@ def _matters(key: str, workload: Workload) -> bool:
     if kind == "ssd_read":
         return workload.on_drive and at.endswith("/1") and _near(at, workload)
     if kind == "contention":
-        return at in ("h2d", "wait") or (at == "ssd_read" and workload.on_drive)
+        return at in ("h2d", WAIT) or (at == "ssd_read" and workload.on_drive)
     return kind == "host_step"
 
 
@@ -76,18 +77,14 @@ def refitted(profile: Profile, samples: tuple[Sample, ...], bench: Bench) -> Pro
 
     Figures that there are no samples of stay as they are; the overhead of a step is that of the steps measured again.
     """
-    again = {_what(one): one for one in samples}
-    taken = tuple(again.pop(_what(one), one) for one in profile.samples) + tuple(again.values())
+    again = {what(one): one for one in samples}
+    taken = tuple(again.pop(what(one), one) for one in profile.samples) + tuple(again.values())
     steps = [one for one in samples if one.kind == "step"]
     fitted = [one for one in taken if one.kind != "step"] + steps if steps else taken
     fit, nothing = fit_profile(fitted, bench.model, bench.backend.dtype), Fit()
     untold = [name for name in Fit.model_fields if getattr(fit, name) == getattr(nothing, name)]
     fit = fit.model_copy(update={name: getattr(profile.fit, name) for name in untold})
     return profile.model_copy(update={"samples": taken, "fit": fit})
-
-
-def _what(sample: Sample) -> tuple[str, tuple[tuple[str, object], ...]]:
-    return sample.kind, tuple(sorted(sample.at.items()))
 
 
 @contextmanager

@@ -106,4 +106,5 @@ class ColdStore:
 
 def units_of(ids: np.ndarray) -> list[int]:
     """Return ids as plain numbers."""
-    return [int(one) for one in ids]
+    units: list[int] = ids.tolist()
+    return units
