@@ -26,8 +26,3 @@ def plan(bench: Bench) -> tuple[Task, ...]:
     """Return every task for ``bench`` as many times over as there are turns."""
     tasks = turn(bench)
     return tuple(replace(task, key=f"{task.key}@{number + 1}") for number in range(TURNS) for task in tasks)
-
-
-def estimate_s(tasks: tuple[Task, ...]) -> float:
-    """Return about how long ``tasks`` take."""
-    return sum(task.estimate_s for task in tasks)
