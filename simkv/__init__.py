@@ -21,6 +21,8 @@ Floor by floor; nothing imports upward:
 - ``hitrate/`` what caches of any size hit of a trace, without time; ``plots/`` figures
 - ``calc/`` closed forms with figures put in, each with formula, inputs and answer
 - ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch
+- ``sweep/`` one scenario at many points, each a job of ``jobs/`` whose answer is kept at once
+- ``curves/`` closed forms as lines, simulated points on them; ``planner/`` the cheapest that holds an SLO
 - ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)
 
 Inside, everything is SI: integer bytes, tokens and blocks, float seconds; names carry the unit.

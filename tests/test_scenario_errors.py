@@ -105,7 +105,7 @@ def test_base_is_valid() -> None:
             "valid: no_offload, no_prefetch",
         ),
         ("run: {warm_up: maybe}", 's.yaml:12: run.warm_up = "maybe": not a time; write it like "20ms", or auto'),
-        ("run: {replications: 5}", "s.yaml:12: run.replications = 5: too large; the most is 1"),
+        ("run: {replications: 5000}", "s.yaml:12: run.replications = 5000: too large; the most is 1000"),
         ("replicas: {count: 1, hosts: 2}", "s.yaml:12: replicas.hosts = 2: more hosts than replicas; the most is "
          "replicas.count, 1"),
         ("name: again", "s.yaml:12: name: is given twice (first on line 1); keep one of them"),

@@ -43,7 +43,20 @@ def run(
     if explain:
         _print_explained(resolved, as_json)
         return
+    _one_seed(resolved)
     _simulate(resolved, out, as_json, audit, step_exact)
+
+
+def _one_seed(resolved: Resolved) -> None:
+    """Refuse a scenario of several seeds: their place is a sweep."""
+    from simkv.errors import InputError, Problem
+
+    seeds = resolved.scenario.run.replications
+    if seeds > 1:
+        mend = "`simkv sweep` runs a scenario with several; or --set run.replications=1"
+        raise InputError(
+            Problem("a run has one seed", mend, resolved.layers.file, None, "run.replications", str(seeds))
+        )
 
 
 def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, step_exact: bool) -> None:

@@ -14,6 +14,9 @@ from simkv.scenario.leaves import items, leaves, written
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.text import Path, scalar
 
+NOT_OF_A_RUN = ("sweep", "plan")
+"""Sections that say what else to run, not how."""
+
 
 class Row(NamedTuple):
     """One value: its path, the value as a scenario writes it, and where it came from."""
@@ -25,7 +28,8 @@ class Row(NamedTuple):
 
 def explain(resolved: Resolved) -> list[Row]:
     """Return every value of the scenario, in the order of the sections."""
-    return [Row(".".join(path), _inline(value), resolved.origin(path)) for path, value in leaves(resolved.scenario)]
+    rows = ((path, value) for path, value in leaves(resolved.scenario) if path[0] not in NOT_OF_A_RUN)
+    return [Row(".".join(path), _inline(value), resolved.origin(path)) for path, value in rows]
 
 
 def budget_rows(resolved: Resolved) -> list[Row]:
@@ -50,7 +54,7 @@ def _yaml_section(section: Section | dict[str, Any], path: Path, resolved: Resol
     indent = "  " * len(path)
     for key, value, quantity in items(section):
         here = (*path, key)
-        if value is None or value == {} or here in idle_paths(resolved.scenario):
+        if value is None or value == {} or here in idle_paths(resolved.scenario) or (key in NOT_OF_A_RUN and not path):
             continue
         if isinstance(value, Section | dict) and items(value):
             yield f"{indent}{_key(key)}:\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simkv.scenario import batch_schema, offload_schema, schema, varying, workload_schema
+from simkv.scenario import batch_schema, offload_schema, plan_schema, schema, sweep_schema, varying, workload_schema
 from simkv.scenario.base import Section
 
 _FILLED_IN = (
@@ -50,7 +50,7 @@ def sections() -> list[type[Section]]:
     """Return every section class that a scenario can hold."""
     found = [
         item
-        for module in (schema, batch_schema, offload_schema, workload_schema, varying)
+        for module in (schema, batch_schema, offload_schema, workload_schema, varying, sweep_schema, plan_schema)
         for item in vars(module).values()
     ]
     return [c for c in found if isinstance(c, type) and issubclass(c, Section) and c is not Section]

@@ -70,9 +70,10 @@ class Resolved:
     def scenario_hash(self) -> str:
         """SHA-256 of every value that decides a run but its seed; files count by content, names not at all."""
         values = plain(self.scenario, content_digest)
-        for key in ("name", "question"):
+        for key in ("name", "question", "sweep", "plan"):
             values.pop(key, None)
-        values["run"].pop("seed")
+        for key in ("seed", "replications"):
+            values["run"].pop(key)
         if isinstance(self.scenario.workload, ClientsWorkload):
             values["workload"]["path"] = client_digests(self.scenario.workload.path)
         if self.model is not None:

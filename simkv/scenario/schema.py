@@ -16,6 +16,7 @@ from simkv.scenario import batch_schema as batch
 from simkv.scenario import presets
 from simkv.scenario.base import Named, Section
 from simkv.scenario.offload_schema import Offload
+from simkv.scenario.plan_schema import Plan
 from simkv.scenario.quantity import (
     FiniteSizeAboveZero,
     FractionAboveZero,
@@ -30,6 +31,7 @@ from simkv.scenario.quantity import (
     TimeAboveZero,
     TokensAboveZero,
 )
+from simkv.scenario.sweep_schema import Replications, Sweep
 from simkv.scenario.workload_schema import Workload
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
@@ -266,7 +268,9 @@ class Run(Section):
     seed: Annotated[int, Quantity("count", most=2**32 - 1)] = 0
     duration: TimeAboveZero | None = Field(default=None, description="Arrivals from this time on are not taken in")
     warm_up: Annotated[float | Literal["auto"], Quantity("time", most=1e10, words=("auto",))] = "auto"
-    replications: Annotated[int, Quantity("count", least=1, most=1)] = 1
+    replications: Replications = Field(
+        default=1, description="Seeds with which `simkv sweep` runs each point: seed, seed + 1, ..."
+    )
     baselines: tuple[Literal["no_offload", "no_prefetch"], ...] = Field(
         default=("no_offload", "no_prefetch"),
         max_length=2,
@@ -296,6 +300,8 @@ class Scenario(Section):
     )
     cost: Cost | None = None
     run: Run = Run()
+    sweep: Sweep | None = Field(default=None, description="What `simkv sweep` varies")
+    plan: Plan | None = Field(default=None, description="What `simkv plan` may choose from, and what must hold")
 
     @property
     def active(self) -> bool:

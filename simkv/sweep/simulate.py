@@ -1,0 +1,61 @@
+"""One simulation as a job: a scenario's text, what is set over it, a seed; its summary comes back."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simkv import __version__
+from simkv.jobs.job import Job
+from simkv.run import run_scenario
+from simkv.scenario.resolve import Resolved, resolve_text
+from simkv.scenario.scaled import scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A scenario as its user gave it."""
+
+    text: str
+    file: str
+    """Names it in errors; paths in it start from its folder."""
+    assignments: tuple[str, ...] = ()
+    """``--set`` of the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One simulation: the scenario, and what is changed in it."""
+
+    written: Written
+    assignments: tuple[str, ...] = ()
+    """``PATH=VALUE``, over those of ``written``."""
+    scale: tuple[tuple[str, float], ...] = ()
+    """Resources that there is more or less of (:func:`simkv.scenario.scaled.scaled`)."""
+
+    def resolve(self) -> Resolved:
+        """Return the scenario that is simulated; raises InputError, InfeasibleError."""
+        resolved = resolve_text(self.written.text, self.written.file, (*self.written.assignments, *self.assignments))
+        return scaled(resolved, dict(self.scale)) if self.scale else resolved
+
+
+def simulate(case: Case, seed: int) -> dict[str, Any]:
+    """Return the summary of one run of ``case``; raises as :func:`simkv.run.run_scenario` does."""
+    result = run_scenario(case.resolve(), seed=seed)
+    gc.collect()  # a system is full of circles
+    return result.summary
+
+
+def job_of(case: Case, seed: int, label: str = "", resolved: Resolved | None = None) -> Job:
+    """Return the job that simulates ``case``; ``resolved``: what it resolves to, where that is known."""
+    return Job(key_of(resolved or case.resolve(), seed), simulate, (case, seed), label)
+
+
+def key_of(resolved: Resolved, seed: int, more: Mapping[str, Any] | None = None) -> str:
+    """Return the hash of what decides a run, version and seed among it, and of ``more``."""
+    parts = [resolved.scenario_hash, seed, __version__, dict(more or {})]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
