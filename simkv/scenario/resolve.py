@@ -35,6 +35,8 @@ from simkv.scenario.workload_schema import ClientsWorkload
 S = TypeVar("S", bound=Section)
 
 DEFAULT_WINDOW = 8
+OF_BUDGET = "computed from the memory budget"
+"""Where a number of KV blocks is from."""
 LONGEST_ABSTRACT = 16 << 20
 """Tokens of the longest sequence on inline hardware under active offload."""
 _SAID_OF_MODELS = ("name", "aliases", "source", "note")
@@ -217,7 +219,7 @@ class _Filler:
     def _estimated_pool(self) -> None:
         longest = self._longest()
         self.budget = self._estimate(None if self.scenario.active else longest)
-        self._fill("engine.num_gpu_blocks", self.budget.num_gpu_blocks, "computed from the memory budget")
+        self._fill("engine.num_gpu_blocks", self.budget.num_gpu_blocks, OF_BUDGET)
         if self.scenario.engine.max_model_len is None:
             self._fill("engine.max_model_len", longest, self._of_model())
 
@@ -291,18 +293,23 @@ class _Filler:
 
     def _estimate(self, longest: int | None) -> MemoryBudget:
         assert self._model is not None and self._gpu is not None
-        engine = self.scenario.engine
-        return kv_budget(
-            self._model, self._gpu, self.scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
-            engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
-            engine.max_num_batched_tokens, longest, paging.frees_windows(engine, self._model),
-            engine.prefix_caching,
-        )  # fmt: skip
+        return estimate(self.scenario, self._model, self._gpu, longest)
 
     def _fill(self, dotted: str, value: object, origin: str) -> None:
         names = dotted.split(".")
         self.scenario = replaced(self.scenario, names, value)
         self.computed[tuple(name.rstrip("_") for name in names)] = origin
+
+
+def estimate(scenario: Scenario, model: ModelShape, gpu: Gpu, longest: int | None) -> MemoryBudget:
+    """Return the memory budget of one replica on ``gpu``; raises InfeasibleError where ``longest`` doesn't fit."""
+    engine = scenario.engine
+    return kv_budget(
+        model, gpu, scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
+        engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
+        engine.max_num_batched_tokens, longest, paging.frees_windows(engine, model),
+        engine.prefix_caching,
+    )  # fmt: skip
 
 
 def replaced(section: S, names: Sequence[str], value: object) -> S:
