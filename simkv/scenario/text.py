@@ -48,7 +48,7 @@ class Tree:
 
 def read_file(path: str) -> Tree:
     """Return the tree of a scenario file; raises InputError where there is none to speak of."""
-    return parse(_decoded(path), path)
+    return parse(read_text(path), path)
 
 
 def _mend_missing(path: str) -> str:
@@ -56,7 +56,8 @@ def _mend_missing(path: str) -> str:
     return f"did you mean {near}?" if near else "`simkv catalog scenarios` lists those that come with simkv, and where"
 
 
-def _decoded(path: str) -> str:
+def read_text(path: str) -> str:
+    """Return what a scenario file says, as it stands; raises InputError where it is no text of a reasonable size."""
     shown = path if path.isprintable() else ascii(path)
     try:
         if os.path.isdir(path):

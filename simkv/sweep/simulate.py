@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from simkv.jobs.job import Job
 from simkv.run import run_scenario
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.scenario.scaled import scaled
+from simkv.scenario.text import read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class Written:
     """Names it in errors; paths in it start from its folder."""
     assignments: tuple[str, ...] = ()
     """``--set`` of the command line."""
+
+    @classmethod
+    def read(cls, path: str, assignments: Sequence[str] = ()) -> Written:
+        """Return the scenario in a file; raises InputError where it can't be read."""
+        return cls(read_text(path), path, tuple(assignments))
 
 
 @dataclass(frozen=True, slots=True)
