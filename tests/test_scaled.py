@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simkv.baselines import without_offload
 from simkv.errors import InfeasibleError, InputError
 from simkv.formulas.step import ConstantStep
-from simkv.scenario.build import cost, system_config
+from simkv.run import simulate
+from simkv.scenario.build import cost, system_config, workload_source
 from simkv.scenario.explain import explain
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.scenario.scaled import RESOURCES, scaled
@@ -27,6 +29,15 @@ replicas: {{count: 2}}
 engine: {{max_model_len: 8192}}
 workload: {{kind: batch, size: 4, prompt_tokens: 3000, output_tokens: 20}}
 tiers: {{dram: {{capacity: 100GiB}}, ssd: {{capacity: 1TB}}}}
+"""
+CHAT = """\
+name: chat
+model: llama-3.1-8b
+hardware: a100-sxm4-80gb
+engine: {{max_model_len: 8192, num_gpu_blocks: 2000}}
+workload: {{kind: sessions, arrival: {{process: poisson, rate: 2 req/s}}, requests: 120, turns: 4,
+  first_prompt_tokens: 2000, prompt_tokens: 100, output_tokens: 8, think_time: 1s}}
+tiers: {{dram: {{capacity: {dram}}}, ssd: {{capacity: {ssd}}}}}
 """
 ABSTRACT = """\
 name: abstract
@@ -187,10 +198,23 @@ def test_scaled_batch_mode_has_more_room_and_fitted_constants_are_refused() -> N
     assert scaled(plain, {"compute": 1.1}).scenario_hash != plain.scenario_hash
 
 
-@pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("factor", [-1.0, float("inf"), float("nan")])
 def test_scaled_by_no_factor_is_refused(factor: float) -> None:
     with pytest.raises(InputError, match=r"scale\.dram = .*: is no factor"):
         scaled(rented(), {"dram": factor})
+
+
+def test_scaled_tiers_to_nothing_run_as_without_offload() -> None:
+    text = CHAT.format(dram="200GiB", ssd="2TB")
+    nothing = scaled(resolve_text(text, "s.yaml"), {"dram": 0, "ssd": 0})
+    assert system_config(nothing).dram.capacity_bytes == system_config(nothing).ssd.capacity_bytes == 0
+    bare = without_offload(system_config(resolve_text(text, "s.yaml")))
+    columns = simulate(system_config(nothing), workload_source(nothing, 0)).requests
+    expected = simulate(bare, workload_source(nothing, 0)).requests
+    assert all((columns[name] == expected[name]).all() for name in expected)
+    for name in ("vram", "compute", "link"):
+        with pytest.raises(InputError, match=rf"scale\.{name} = 0: is no factor"):
+            scaled(nothing, {name: 0})
 
 
 def test_scaled_unknown_resource_is_refused_with_the_nearest() -> None:

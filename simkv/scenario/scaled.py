@@ -21,6 +21,8 @@ from simkv.scenario.schema import InlineHardware
 
 RESOURCES = ("vram", "compute", "memory_bandwidth", "link", "dram", "dram_bandwidth", "ssd", "ssd_bandwidth")
 """What can be scaled: capacities (vram, dram, ssd) and rates."""
+REMOVABLE = ("dram", "ssd")
+"""What can be scaled to nothing: the tier isn't there."""
 _PATHS: Mapping[str, tuple[str, ...]] = {
     "link": ("link.h2d", "link.d2h", "link.duplex"),
     "dram": ("tiers.dram.capacity",),
@@ -32,7 +34,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 
 
 def scaled(resolved: Resolved, factors: Mapping[str, float]) -> Resolved:
-    """Return ``resolved`` with each resource of ``factors`` times its factor; 1 changes nothing.
+    """Return ``resolved`` with each resource of ``factors`` times its factor; 1 changes nothing, 0 takes a tier away.
 
     Raises InputError for an unknown resource, for a factor that isn't above zero and finite, and for one that the
     machine doesn't tell from others (an abstract machine's memory bandwidth, compute in measured step times);
@@ -41,7 +43,7 @@ def scaled(resolved: Resolved, factors: Mapping[str, float]) -> Resolved:
     for name, factor in factors.items():
         if name not in RESOURCES:
             raise unknown("resource", name, RESOURCES, "scale")
-        if not (isfinite(factor) and factor > 0):
+        if not isfinite(factor) or factor < 0 or (factor == 0 and name not in REMOVABLE):
             mend = "write a number above zero, such as 1.1"
             raise InputError(Problem("is no factor", mend, path=f"scale.{name}", value=f"{factor:g}"))
         if factor != 1:
@@ -68,6 +70,8 @@ def _value(resolved: Resolved, path: str, factor: float) -> Resolved:
 
 
 def _times(value: float, factor: float) -> float:
+    if not factor:
+        return 0
     return round(value * factor) if isinstance(value, int) else value * factor
 
 
