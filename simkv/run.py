@@ -26,6 +26,7 @@ from simkv.scenario.resolve import Resolved
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
+from simkv.workload.handover import Handover
 from simkv.workload.request import Countable, Source
 
 GIB = 1 << 30
@@ -169,6 +170,8 @@ def _targets(section: Any) -> dict[str, float]:
 
 
 def _expected_requests(resolved: Resolved, source: Source) -> int | None:
+    if isinstance(source, Handover):
+        return source.expected_requests
     if isinstance(source, Countable):
         return source.expected_requests()
     bound: int | None = getattr(resolved.scenario.workload, "requests", None)
@@ -179,6 +182,8 @@ def _odd_rows(resolved: Resolved, source: Source) -> tuple[tuple[str, str], ...]
     """Return what the reader of a trace put up with or left out, as warnings."""
     from simkv.workload.readers import SessionsSource, TraceSource
 
+    if isinstance(source, Handover):
+        source = source.original
     if not isinstance(source, TraceSource | SessionsSource):
         return ()
     return tuple(("trace_rows", f"In the trace, {sentence}.") for sentence in source.report.sentences())

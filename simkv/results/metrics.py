@@ -49,6 +49,10 @@ _TABLE: tuple[Metric, ...] = (
     Metric("seed", "identity", "", "", "Seed of all random streams"),
     Metric("requests", "count", "requests", "arrived, finished, rejected, live",
            "arrived = finished + rejected + live; live ones were in flight when the run was interrupted"),
+    Metric("warm_tiers", "count", "", "requests, time_s, settled, written",
+           "What passed through the tiers untimed before the run, and in which time of the workload; whether longer "
+           "would have changed nothing relevant (null: a time was asked for, or a recording's first half); `written`: "
+           "blocks written into each tier / capacity", "`run.warm_tiers`"),
     Metric("prompt_tokens", "count", "tokens", "", "Sum of prompt lengths of the finished"),
     Metric("output_tokens", "count", "tokens", "", "Sum of output lengths of the finished"),
     Metric("makespan_s", "count", "s", "", "Last end - first arrival"),

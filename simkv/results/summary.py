@@ -58,6 +58,7 @@ def _figures(data: RunData, ctx: SummaryContext, window: Window) -> Summary:
     figures["slo_attainment"] = _slo(data, ctx, window, figures)
     figures["classes"] = _classes(data, window)
     figures["prefetch"] = _prefetch(data)
+    figures["warm_tiers"] = _warmed(data)
     figures["swap"] = _swap(data, ctx)
     figures |= active.figures(data.active, ctx.closed_form)
     figures["notes"] = [*ctx.notes, *active.why(data.active, ctx.closed_form)]
@@ -228,6 +229,15 @@ def _prefetch(data: RunData) -> Summary | None:
         "loaded_bytes": int(loaded),
         "wasted_bytes": int(data.prefetch.get("wasted_bytes", 0)),
     }
+
+
+def _warmed(data: RunData) -> Summary | None:
+    warmed = data.warmed
+    if warmed is None:
+        return None
+    capacity = data.tier_capacity_blocks
+    times = {tier: warmed.written_blocks[tier] / capacity[tier] if capacity[tier] else None for tier in TIERS}
+    return {"requests": warmed.requests, "time_s": warmed.time_s, "settled": warmed.settled, "written": times}
 
 
 def _swap(data: RunData, ctx: SummaryContext) -> Summary | None:

@@ -128,9 +128,12 @@ def _cold_cache(data: RunData, ctx: SummaryContext, figures: Mapping[str, object
         return
     if data.active is not None and rates["ceiling"] <= 1 - rates["miss"]:  # all that could be found was
         return
+    if data.warmed is not None and data.warmed.settled:
+        return
     cold = []
     for tier in ctx.tiers:
         capacity, written = data.tier_capacity_blocks.get(tier, 0), data.tier_written_blocks.get(tier, 0)
+        written += data.warmed.written_blocks[tier] if data.warmed is not None else 0
         if tier != "vram" and 0 < written < capacity < _ENDLESS_BLOCKS:
             cold.append(f"{tier.upper()} filled {digits(written / capacity, 2)} times")
     if cold:

@@ -17,7 +17,7 @@ from simkv.scenario.base import FileRef, plain
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import Engine, InlineHardware, InlineModel, Uplink
-from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, spec
+from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, Workload, spec
 from simkv.sim.config import (
     ClassConfig,
     DramConfig,
@@ -217,8 +217,38 @@ def unit_blocks(resolved: Resolved) -> int:
 
 
 def workload_source(resolved: Resolved, seed: int) -> Source:
-    """Return the workload; raises InputError for a trace that isn't there or doesn't read well."""
-    workload, duration_s = resolved.scenario.workload, resolved.scenario.run.duration
+    """Return the workload; raises InputError for a trace that isn't there or doesn't read well.
+
+    Under ``run.warm_tiers`` it is a :class:`Handover`, which lets its beginning pass untimed.
+    """
+    run, workload = resolved.scenario.run, resolved.scenario.workload
+    if not run.warm_tiers:
+        return _source(resolved, workload, seed, run.duration)
+    bound: int | None = getattr(workload, "requests", None)
+    endless = not isinstance(workload, TraceWorkload | ClientsWorkload)
+    if endless and bound is not None:
+        workload = workload.model_copy(update={"requests": ENDLESS})
+    original = _source(resolved, workload, seed, None)
+    return _handover(resolved, original, bound if endless else None, endless)
+
+
+ENDLESS = 1 << 60
+"""Requests; more than anybody asks a source for."""
+
+
+def _handover(resolved: Resolved, original: Source, requests: int | None, endless: bool) -> Source:
+    from copy import deepcopy
+
+    from simkv.sim.warm import AssumedService
+    from simkv.workload.handover import Handover
+
+    run = resolved.scenario.run
+    assert run.warm_tiers is not None
+    service = AssumedService(deepcopy(cost(resolved)), resolved.scenario.engine.max_num_seqs)
+    return Handover(original, run.warm_tiers, service, requests, endless)
+
+
+def _source(resolved: Resolved, workload: Workload, seed: int, duration_s: float | None) -> Source:
     if isinstance(workload, TraceWorkload):
         from simkv.workload.readers import open_trace
         from simkv.workload.starts import session_starts

@@ -16,6 +16,7 @@ from simkv.scenario.offload_schema import Eviction
 from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
+from simkv.scenario.warm_checks import warm_faults
 from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ClientsWorkload, TraceWorkload
 
 
@@ -23,7 +24,7 @@ def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
     """Yield everything that doesn't go together."""
     for check in (
         _bounds, _trace, _turns, _classes, _slo, _pool, _policies, lower_faults, _replicas, _abstract, batch_faults,
-        class_faults,
+        class_faults, warm_faults,
     ):  # fmt: skip
         yield from check(scenario, given)
 

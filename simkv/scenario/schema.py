@@ -268,6 +268,11 @@ class Run(Section):
     seed: Annotated[int, Quantity("count", most=2**32 - 1)] = 0
     duration: TimeAboveZero | None = Field(default=None, description="Arrivals from this time on are not taken in")
     warm_up: Annotated[float | Literal["auto"], Quantity("time", most=1e10, words=("auto",))] = "auto"
+    warm_tiers: Annotated[float | Literal["auto"] | None, Quantity("time", most=1e10, words=("auto",))] = Field(
+        default=None,
+        description="How much of the workload passes untimed before the run, leaving warm tiers; absent: none, auto: "
+        "until longer would change nothing",
+    )
     replications: Replications = Field(
         default=1, description="Seeds with which `simkv sweep` runs each point: seed, seed + 1, ..."
     )

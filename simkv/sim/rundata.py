@@ -57,6 +57,19 @@ TIMESERIES_COLUMNS: tuple[str, ...] = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Warmed:
+    """What passed through the tiers untimed before a run began."""
+
+    requests: int
+    time_s: float
+    """Of the workload's own time."""
+    settled: bool | None
+    """Whether longer would have changed nothing relevant; None where nobody asked for that."""
+    written_blocks: dict[str, int]
+    """Blocks written into each tier by that."""
+
+
 @dataclass(slots=True)
 class RunData:
     """Raw outcome of one run. Times are seconds of simulated time."""
@@ -110,4 +123,6 @@ class RunData:
     """Active offload: sums over the steps that only decode; None without it."""
     swap: dict[str, int] = field(default_factory=dict)
     """Preemption by swap: requests, refused, out_blocks, in_blocks (empty where preempted requests compute again)."""
+    warmed: Warmed | None = None
+    """What passed untimed before the run; None where tiers were cold."""
     wall_s: float = 0.0

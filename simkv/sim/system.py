@@ -21,10 +21,11 @@ from simkv.sim.mover import Mover
 from simkv.sim.recorder import Recorder
 from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.router import make_router
-from simkv.sim.rundata import RunData
+from simkv.sim.rundata import RunData, Warmed
 from simkv.sim.sampler import Sampler
 from simkv.sim.tiers import Host, ReplicaTiers
 from simkv.workload.ceiling import Ceiling
+from simkv.workload.handover import Handover
 from simkv.workload.request import Request, Source
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class System:
         self.last_ended_s = 0.0
         self._busy_s: dict[str, float] = {}
         """Busy seconds when the system was last empty: write-downs may go on after the last request."""
+        self.warmed = _warm(self, source) if isinstance(source, Handover) else None
         self.audit = _audit(self) if config.audit else None
         self.sampler = Sampler(self, config.sample_s)
 
@@ -126,15 +128,20 @@ class System:
         if not self.arrived:
             self.sampler.start(self.clock._now)
         self.arrived += 1
-        cls = self._number[request.cls]
-        live = Live(request, cls, self.classes[cls].priority, self.clock._now)
-        if not self._can_ever_fit(request):
+        live = self.enter(request)
+        if not self.can_ever_fit(request):
             self._reject(live)
             return
         live.ceiling = self.ceiling.add(request)
         self.route(live).enqueue(live)
 
-    def _can_ever_fit(self, request: Request) -> bool:
+    def enter(self, request: Request) -> Live:
+        """Return ``request`` as one that has just arrived."""
+        cls = self._number[request.cls]
+        return Live(request, cls, self.classes[cls].priority, self.clock._now)
+
+    def can_ever_fit(self, request: Request) -> bool:
+        """Whether ``request`` could be served if nobody else were here."""
         tokens = request.prompt_tokens + request.output_tokens
         return tokens <= self.config.engine.max_model_len and self.engines[0].can_ever_fit(request)
 
@@ -238,6 +245,7 @@ class System:
             prefetch={"loaded_bytes": fetched, "used_bytes": used, "wasted_bytes": fetched - used},
             active=self._measured(),
             swap=self._swaps(),
+            warmed=self.warmed,
             wall_s=wall_s,
         )
 
@@ -325,6 +333,13 @@ def _audit(system: System) -> Audit:
     from simkv.sim.audit import Audit
 
     return Audit(system)
+
+
+def _warm(system: System, source: Handover) -> Warmed:
+    """Let the beginning of the workload pass untimed; as the audit, imported on demand."""
+    from simkv.sim.warm import warm
+
+    return warm(system, source)
 
 
 def _engine_type(config: SystemConfig) -> EngineType:

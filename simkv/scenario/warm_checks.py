@@ -1,0 +1,35 @@
+"""Where ``run.warm_tiers`` has a meaning: a workload with a beginning, and tiers that keep something of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simkv.scenario.active_idle import keeps_prefixes
+from simkv.scenario.batch_schema import BATCH_PRESETS
+from simkv.scenario.faults import Fault, Given
+from simkv.scenario.schema import Scenario
+from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload
+
+PLACE = ("run", "warm_tiers")
+
+
+def warm_faults(s: Scenario, given: Given) -> Iterator[Fault]:
+    """Yield why the tiers of a scenario that asks for it can't be warmed."""
+    why = cannot_warm(s)
+    if s.run.warm_tiers and why is not None:
+        yield Fault(PLACE, *why)
+
+
+def cannot_warm(s: Scenario) -> tuple[str, str] | None:
+    """Return why the tiers of ``s`` can't be warmed, and the mend; None where they can."""
+    load = s.workload
+    if s.engine.preset in BATCH_PRESETS:
+        return "batch mode keeps nothing of a batch for the next one", "leave it out"
+    if isinstance(getattr(load, "arrival", None), AllAtOnceArrival):
+        return "everything arrives at once, so nothing comes before it", "give arrivals a rate, or leave it out"
+    if isinstance(load, BatchWorkload) and load.interval is None:
+        return "there is one batch, and nothing comes before it", "give workload.interval, or leave it out"
+    if s.active and not (s.engine.prefix_caching and keeps_prefixes(s)):
+        mend = "write offload.write: write_through with engine.prefix_caching, or leave it out"
+        return "under this active offload nothing of a sequence stays for others", mend
+    return None

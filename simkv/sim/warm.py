@@ -1,0 +1,147 @@
+"""Tiers that are warm before a run begins: its workload's beginning passes through them untimed."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from simkv.kvcache.pool import UNBOUNDED_BLOCKS, KVPool
+from simkv.sim.config import StepCost
+from simkv.sim.live import Live
+from simkv.sim.rundata import Warmed
+from simkv.sim.untimed import Untimed, at_once, untimed
+from simkv.workload.handover import Handover
+from simkv.workload.request import PRIVATE_STREAM_BASE, Request
+
+if TYPE_CHECKING:
+    from simkv.sim.system import System
+
+TIMES_OVER = 2
+"""What passed before tiers were filled so often with new content is gone from them, under ``lru`` and ``fifo``."""
+FORGETFUL = ("lru", "fifo")
+"""Eviction policies to which only what came lately matters."""
+OLD_STREAM = PRIVATE_STREAM_BASE << 8
+"""Streams from here on are content that was there before and that nobody asks for again."""
+MOST_OLD_NODES = 1 << 14
+"""In one pool."""
+NEW_AT_LEAST = 0.01
+"""Of what passes; where less is new, tiers fill up with nothing else."""
+
+
+def warm(system: System, source: Handover) -> Warmed:
+    """Let the beginning of the workload pass through the tiers of ``system``, and return what that was.
+
+    Afterwards nobody holds anything, no lane has carried and no counter has counted. Under ``auto`` what the
+    beginning can't fill holds old content, the first to go, as in a system that has run for long.
+    """
+    passing = source.passing
+    pools = system.pools()
+    first = 0
+    if system.config.offload.eviction in FORGETFUL:
+        first = passing.first_for(TIMES_OVER * _capacity_tokens(pools))
+    if passing.settled is not None and passing.fresh_share > NEW_AT_LEAST:
+        for number, pool in enumerate(pool for tier in pools.values() for pool in tier):
+            _fill(pool, OLD_STREAM + number * MOST_OLD_NODES * 2, passing.mean_tokens)
+    refused = [ledger.refused_stores for ledger in system.ledgers]
+    with at_once(system.engines) as lane:
+        servers = [untimed(engine, system.config.offload, lane) for engine in system.engines]
+        source.replay(_Passage(system, servers, first))
+    for ledger, before in zip(system.ledgers, refused, strict=True):
+        ledger.refused_stores = before
+    for engine in system.engines:
+        engine.mover.waited.clear()
+    written = system.tier_written_blocks()
+    for tier in pools.values():
+        for pool in tier:
+            pool.written_blocks = 0
+    return Warmed(passing.requests, passing.until_s, passing.settled, written)
+
+
+class _Passage:
+    """Serves what passes, from request ``first`` on; those before only count as content that came."""
+
+    def __init__(self, system: System, servers: list[Untimed | None], first: int) -> None:
+        self._system = system
+        self._servers = servers
+        self._first = first
+        self._seen = 0
+        self._live: dict[int, tuple[Untimed, Live]] = {}
+
+    def arrived(self, request: Request) -> None:
+        """Route and serve ``request``."""
+        system = self._system
+        self._seen += 1
+        if not system.can_ever_fit(request):
+            return
+        system.ceiling.add(request)
+        if self._seen <= self._first:
+            return
+        live = system.enter(request)
+        engine = system.route(live)
+        server = self._servers[engine.number]
+        if server is not None:
+            live.owner = engine.tiers.owners[live.cls]
+            server.arrive(live)
+            self._live[request.id] = server, live
+
+    def ended(self, request: Request, over: bool) -> None:
+        """Let ``request`` go."""
+        served = self._live.pop(request.id, None)
+        if served is not None:
+            served[0].end(served[1])
+        if over:
+            self._system.ceiling.forget(request)
+
+
+class AssumedService:
+    """How long a request is assumed to be served: its whole prompt alone, its output among ``SEQUENCES`` like it.
+
+    First-order times of the step cost, lengths rounded up to a power of the root of two.
+    """
+
+    SEQUENCES = 16
+
+    def __init__(self, cost: StepCost, max_num_seqs: int) -> None:
+        """``cost`` is asked for what may lie outside of what was measured: give a copy where that is noted."""
+        self._cost = cost
+        self._sequences = min(self.SEQUENCES, max_num_seqs)
+        self._prefill_s: dict[int, float] = {}
+        self._token_s: dict[int, float] = {}
+
+    def __call__(self, request: Request) -> float:
+        """Return the seconds from arrival to end of ``request``."""
+        prompt, context = _rounded(request.prompt_tokens), _rounded(request.prompt_tokens + request.output_tokens // 2)
+        prefill_s, token_s = self._prefill_s.get(prompt), self._token_s.get(context)
+        if prefill_s is None:
+            prefill_s = self._prefill_s[prompt] = self._cost.mixed(0, 0, [(prompt, 0)], 1)
+        if token_s is None:
+            batch = self._sequences
+            token_s = self._token_s[context] = self._cost.decode(batch, batch * context)[0]
+        return prefill_s + (request.output_tokens - 1) * token_s
+
+
+def _rounded(tokens: int) -> int:
+    """Round up to a power of two, or to one and a half times one."""
+    power = 1 << (tokens - 1).bit_length()
+    return power - power // 4 if tokens <= power - power // 4 else power
+
+
+def _capacity_tokens(pools: dict[str, list[KVPool]]) -> float:
+    """Return how many tokens all pools hold together."""
+    every = [pool for tier in pools.values() for pool in tier]
+    if any(pool.capacity_blocks >= UNBOUNDED_BLOCKS for pool in every):
+        return inf
+    return float(sum(pool.capacity_blocks * pool.index.block_tokens for pool in every))
+
+
+def _fill(pool: KVPool, stream: int, tokens: float) -> None:
+    """Fill ``pool`` with content of requests of ``tokens`` tokens, from ``stream`` on, that nobody asks for again."""
+    capacity, block_tokens = pool.capacity_blocks, pool.index.block_tokens
+    if capacity >= UNBOUNDED_BLOCKS:
+        return
+    each = max(1, round(tokens / block_tokens), -(-capacity // MOST_OLD_NODES))
+    index = pool.index
+    for number, at in enumerate(range(0, capacity, each)):
+        blocks = min(each, capacity - at)
+        spans = ((stream + number, 0, blocks * block_tokens),)
+        index.unpin(index.extend(index.root, spans, blocks, priority=0)[0])
