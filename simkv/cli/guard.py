@@ -50,7 +50,7 @@ def tell(error: SimkvError) -> None:
     if len(problems) > 1:
         print(f"{len(problems)} problems:", file=sys.stderr)
     for line in problems:
-        print(_printable(line if len(problems) == 1 else f"  {line}"), file=sys.stderr)
+        print(printable(line if len(problems) == 1 else f"  {line}"), file=sys.stderr)
 
 
 def _is_usage(error: Exception) -> bool:
@@ -60,9 +60,9 @@ def _is_usage(error: Exception) -> bool:
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())[:300]
-    return _printable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    return printable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return ``text`` without what would confuse a terminal: control characters are written out."""
     return "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)

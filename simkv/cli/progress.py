@@ -45,11 +45,11 @@ class Progress:
         """Return the line to show after ``elapsed_s`` with ``fraction`` done."""
         done = min(1.0, max(0.0, fraction))
         bar = "#" * round(done * _BAR)
-        left = f"{_long(elapsed_s * (1 - done) / done)} left" if done > 0 else "just begun"
+        left = f"{long(elapsed_s * (1 - done) / done)} left" if done > 0 else "just begun"
         return f"[{bar:<{_BAR}}] {done:4.0%}  {left}"
 
 
-def _long(time_s: float) -> str:
+def long(time_s: float) -> str:
     """Return a time in the unit that one would say it in."""
     if time_s < 120:
         return f"{time_s:.0f} s"

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
@@ -38,10 +38,11 @@ def summary_text(summary: Mapping[str, object]) -> str:
     return json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def check_out(out_dir: Path, name: str) -> Path:
+def check_out(out_dir: Path, name: str, owner: Callable[[Path], str | None] | None = None) -> Path:
     """Return where ``out_dir`` really is if a result of scenario ``name`` may be written there.
 
-    Changes nothing. Raises :class:`InputError` where something else is there.
+    ``owner`` says which scenario what lies in a folder is of, None: it is nothing of simkv's (absent:
+    that of a run). Changes nothing. Raises :class:`InputError` where something else is there.
     """
     try:
         place = out_dir.resolve()
@@ -50,7 +51,7 @@ def check_out(out_dir: Path, name: str) -> Path:
         if not place.is_dir():
             raise _refusal(out_dir, "a file is there")
         with _alone_in(place.parent):
-            _check_folder(out_dir, place, name)
+            _check_folder(out_dir, place, name, owner or _owner)
     except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links
         raise _failure(out_dir, error) from error
     return place
@@ -70,7 +71,7 @@ def write_result(result: RunResult, out_dir: Path) -> None:
         _fill(result, draft)
         draft.chmod(0o777 & ~_umask())
         with _alone_in(place.parent):
-            _check_folder(out_dir, place, result.name)
+            _check_folder(out_dir, place, result.name, _owner)
             _swap(draft, place)
     except OSError as error:
         raise _failure(out_dir, error) from error
@@ -128,11 +129,11 @@ def _swap(draft: Path, place: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _check_folder(shown: Path, place: Path, name: str) -> None:
+def _check_folder(shown: Path, place: Path, name: str, owner_of: Callable[[Path], str | None]) -> None:
     entries = sorted(entry.name for entry in place.iterdir()) if place.exists() else []
     if not entries:
         return
-    owner = _scenario_of(place / SUMMARY)
+    owner = owner_of(place)
     if owner is None:
         listed = ", ".join(entries[:_SHOWN]) + (", ..." if len(entries) > _SHOWN else "")
         raise _refusal(shown, f"something that is not a result of simkv is there ({listed})")
@@ -140,9 +141,10 @@ def _check_folder(shown: Path, place: Path, name: str) -> None:
         raise _refusal(shown, f"a result of scenario '{owner}' is there, and this one is '{name}'")
 
 
-def _scenario_of(summary: Path) -> str | None:
+def _owner(place: Path) -> str | None:
+    """Return the scenario of the run whose result lies in ``place``; None: there is none."""
     try:
-        found = json.loads(summary.read_text(encoding="utf-8"))
+        found = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or "schema_version" not in found:

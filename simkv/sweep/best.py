@@ -40,12 +40,14 @@ def front_of(found: Sequence[Setting], objectives: Sequence[Objective] | None = 
         chosen([objective.metric for objective in objectives], names, "--objective")
     given = DEFAULT if objectives is None else tuple(objectives)
     table = _table(done, given)
-    some = ~np.isnan(table).all(axis=0)
+    some: NDArray[np.bool_] = np.array([not np.isnan(column).all() for column in table.T], dtype=bool)
     if objectives is not None and done and not some.all():
         lacking = given[int(np.argmin(some))]
         what = "no point has a number there"
         raise InputError(Problem(what, "name a metric that has one", path="--objective", value=str(lacking)))
-    differs = some if objectives is not None else np.array([_differs(column) for column in table.T], dtype=bool)
+    differs = some
+    if objectives is None:
+        differs = np.array([_differs(column) for column in table.T], dtype=bool)
     used = tuple(objective for objective, keep in zip(given, differs, strict=True) if keep)
     values = costs(table[:, differs], used)
     kept = front(values)

@@ -53,7 +53,8 @@ def _objective(text: str) -> Objective:
 def costs(values: NDArray[np.float64], objectives: Sequence[Objective]) -> NDArray[np.float64]:
     """Return ``values`` (points by objectives) so that less is better in every column."""
     signs = np.array([1.0 if objective.direction == "min" else -1.0 for objective in objectives])
-    return values * signs
+    turned: NDArray[np.float64] = values * signs
+    return turned
 
 
 def front(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -74,10 +75,12 @@ def front(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _two(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Of distinct rows in lexicographic order, with one or two columns: each must lower the last column."""
+    kept: NDArray[np.bool_]
     if rows.shape[1] == 1:
-        return rows[:, 0] == rows[0, 0]
+        kept = rows[:, 0] == rows[0, 0]
+        return kept
     before = np.concatenate(([np.inf], np.minimum.accumulate(rows[:-1, 1])))
-    kept: NDArray[np.bool_] = rows[:, 1] < before
+    kept = rows[:, 1] < before
     kept[0] = True
     return kept
 

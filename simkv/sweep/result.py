@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from simkv.sweep.best import Front, front_of
-from simkv.sweep.leaves import HEADLINE, columns, leaves, nested
+from simkv.sweep.leaves import HEADLINE, chosen, columns, leaves, nested
+from simkv.sweep.order import ordered
 from simkv.sweep.pareto import Objective
 from simkv.sweep.point import Ended, number_or_text
+from simkv.sweep.rows import point_rows
 from simkv.sweep.settings import Setting, settings
 
 if TYPE_CHECKING:
@@ -49,9 +51,7 @@ class SweepResult:
     @property
     def points(self) -> pd.DataFrame:
         """One row a point: its values, seed and status, and every plain value of its summary by dotted name."""
-        from simkv.sweep.export import frame
-
-        return frame(self)
+        return point_rows(list(self.axes), self.metrics, self.ended)
 
     @property
     def pareto(self) -> pd.DataFrame:
@@ -66,13 +66,22 @@ class SweepResult:
         """What ``simkv sweep show --json`` prints."""
         return self.as_dict()
 
-    def as_dict(self, metrics: Sequence[str] = (), objectives: Sequence[Objective] | None = None) -> dict[str, Any]:
-        """Return plain data; ``metrics`` (dotted names): of summaries only these.
+    def as_dict(
+        self,
+        metrics: Sequence[str] = (),
+        objectives: Sequence[Objective] | None = None,
+        sort: str | None = None,
+    ) -> dict[str, Any]:
+        """Return plain data; ``metrics`` (dotted names): of summaries only these; ``sort``: as in a table.
 
-        Raises InputError for an objective that no point has.
+        Raises InputError for a metric, an objective or an order that no point has.
         """
         found = self.front(objectives)
-        answer: dict[str, Any] = {"scenario": self.scenario, "points": [_point(one, metrics) for one in self.ended]}
+        metrics = chosen(metrics, self.metrics, "--metric")
+        ended = self.ended
+        if sort is not None:
+            ended = tuple(o for each in ordered(self.settings, self.axes, self.metrics, sort) for o in each.ended)
+        answer: dict[str, Any] = {"scenario": self.scenario, "points": [_point(one, metrics) for one in ended]}
         if any(len(setting.ended) > 1 for setting in self.settings):
             answer["means"] = [_means(setting, metrics or HEADLINE) for setting in self.settings]
         answer["objectives"] = [str(objective) for objective in found.objectives]

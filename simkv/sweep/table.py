@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from simkv.errors import InputError, Problem
 from simkv.results.metrics import METRICS
 from simkv.results.quantity import MISSING, count, data, digits, seconds, share
 from simkv.sweep.best import Front, lines
 from simkv.sweep.leaves import HEADLINE, chosen
-from simkv.sweep.point import number_or_text
+from simkv.sweep.order import ordered
 from simkv.sweep.result import SweepResult
 from simkv.sweep.settings import Mean, Setting
 
@@ -18,7 +17,6 @@ _SHOWERS: Mapping[str, Callable[[float | None], str]] = {"s": seconds, "B": data
 _SHARES = ("hit_rate", "utilization", "slo_attainment", "kv_usage", "load_hidden")
 _FAILED = "failed"
 _STATUS = "points"
-PARAMS = "params."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def table(result: SweepResult, metrics: Sequence[str] = (), sort: str | None = N
     metric, a minus before it for the largest first. Raises InputError for a name that no point has.
     """
     names = chosen(metrics, result.metrics, "--metric") if metrics else _main(result)
-    found = sorted_by(result, sort)
+    found = ordered(result.settings, result.axes, result.metrics, sort)
     columns = {name: [cell(setting, name) for setting in found] for name in names}
     alike = {name: cells[0] for name, cells in columns.items() if not metrics and len(cells) > 1 and _alike(cells)}
     head = {axis: [setting.params[axis] for setting in found] for axis in result.axes}
@@ -68,35 +66,6 @@ def front_table(result: SweepResult, front: Front) -> Table:
     rows = tuple((*params.values(), *(cell(setting, name) for name in names)) for params, setting in found)
     head = (*result.axes, *(_titled(name, result.axes) for name in names))
     return Table(head, rows, tuple(range(len(head))), (), ())
-
-
-def sorted_by(result: SweepResult, sort: str | None) -> list[Setting]:
-    """Return the settings in the order of an axis or a metric; those without a value last."""
-    if sort is None:
-        return result.settings
-    largest_first, name = sort.startswith("-"), sort.removeprefix("-")
-    axis = name.removeprefix(PARAMS)
-    if axis in result.axes:
-
-        def value(setting: Setting) -> float | str | None:
-            return number_or_text(setting.params[axis])
-    else:
-        if name not in result.metrics:
-            mend = f"name an axis ({', '.join(result.axes)}) or a metric of points.csv"
-            raise InputError(Problem("is neither an axis nor a metric of a point", mend, path="--sort", value=name))
-
-        def value(setting: Setting) -> float | str | None:
-            mean = setting.mean(name)
-            return mean.value if mean is not None else setting.text(name)
-
-    some = [setting for setting in result.settings if value(setting) is not None]
-    none = [setting for setting in result.settings if value(setting) is None]
-    return sorted(some, key=lambda setting: _ordered(value(setting)), reverse=largest_first) + none
-
-
-def _ordered(value: float | str | None) -> tuple[bool, float, str]:
-    """Return what sorts numbers before texts."""
-    return (True, 0.0, value) if isinstance(value, str) else (False, value or 0.0, "")
 
 
 def cell(setting: Setting, name: str) -> str:
@@ -130,8 +99,7 @@ def _main(result: SweepResult) -> tuple[str, ...]:
 
 
 def _alike(cells: Sequence[str]) -> bool:
-    said = [text for text in cells if text != MISSING]
-    return len(set(said)) <= 1 and bool(said)
+    return cells[0] != MISSING and all(text == cells[0] for text in cells)
 
 
 def _state(setting: Setting) -> str:

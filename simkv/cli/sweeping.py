@@ -1,0 +1,177 @@
+"""What ``simkv sweep`` does: what was asked for, the runs with their progress, and the files at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from simkv.cli.guard import INTERRUPTED, OURS, printable
+from simkv.cli.progress import Progress, long
+from simkv.errors import InfeasibleError, InputError, LawError, Problem
+from simkv.jobs.store import Store
+from simkv.jobs.workers import Workers
+from simkv.sweep.axes import GRID, Axis, parse_axes, section_axes
+from simkv.sweep.export import replace_file, write
+from simkv.sweep.layout import Layout, lay_out, loaded
+from simkv.sweep.point import Ended
+from simkv.sweep.read import FILE, SCENARIO, check_folder, read
+from simkv.sweep.result import SweepResult
+from simkv.sweep.simulate import Written
+from simkv.sweep.study import Tally
+from simkv.sweep.study import carry_out as run_all
+
+_EXAMPLE = f"name what varies, like {GRID} p=0.1:1.0:0.1 or {GRID} tiers.dram.capacity=100GiB,200GiB"
+_TOLD = 3
+_SHORT_S = 5.0
+_LONG_S = 3600.0
+_ASKED = 200
+_CODES = {kind.__name__: kind.exit_code for kind in (InputError, InfeasibleError, LawError)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line and the scenario ask for."""
+
+    written: Written
+    name: str
+    axes: tuple[Axis, ...]
+    sample: int | None
+    replications: int
+
+
+def asked(
+    scenario: str, assignments: Sequence[str], grid: Sequence[str], sample: int | None, replications: int | None
+) -> Asked:
+    """Return what a sweep is about: the command line, and what it leaves open from the scenario's ``sweep`` section.
+
+    Raises InputError for what is wrong with either, and where nothing varies.
+    """
+    written = Written.read(scenario, assignments)
+    axes = parse_axes(grid)
+    found = loaded(written, axes)
+    section = found.sweep
+    if section is not None and not axes:
+        axes = section_axes(section.grid, scenario, "sweep.grid")
+        sample = section.sample if sample is None else sample
+    if replications is None:
+        of_section = section.replications if section is not None else None
+        replications = of_section or found.run.replications
+    if not axes and replications == 1:
+        raise InputError(Problem("nothing varies", f"{_EXAMPLE}; or --replications N for several seeds", scenario))
+    return Asked(written, found.name, axes, sample, replications)
+
+
+def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) -> SweepResult:
+    """Do the sweep into ``folder``, with progress on stderr; Ctrl-C keeps what is finished and exits with 130."""
+    check_folder(folder, what.name)
+    with Workers(jobs, cluster) as workers:
+        with Progress() as shown:
+            layout = lay_out(
+                what.written,
+                what.axes,
+                sample=what.sample,
+                replications=what.replications,
+                report=lambda share: shown(share, "laying out the points"),
+            )
+        with Store(folder / FILE) as store:
+            replace_file(folder / SCENARIO, lambda path: path.write_text(_as_given(what.written), "utf-8"))
+            _say_before(layout, store, workers.size)
+            try:
+                with Progress() as shown:
+                    run_all(layout, workers, store, _Teller(shown, workers.size))
+            except KeyboardInterrupt:
+                _stopped(folder, len(layout.points))
+                raise typer.Exit(INTERRUPTED) from None
+    result = read(folder)
+    write(result, folder)
+    return result
+
+
+class _Teller:
+    """Tells how far a sweep is: a bar on a terminal, and once for all what it will take."""
+
+    def __init__(self, shown: Progress, size: int) -> None:
+        self._shown = shown
+        self._size = size
+        self._said = False
+
+    def __call__(self, tally: Tally) -> None:
+        if not self._said and tally.own:
+            self._said = True
+            _say_estimate(tally.wall_s / tally.own, tally.left, self._size)
+        todo = tally.runs - tally.kept
+        self._shown(tally.own / todo if todo else 1.0, counts(tally))
+
+
+def counts(tally: Tally) -> str:
+    """Return how many runs ended, and how."""
+    failed = tally.failed + tally.unfit
+    named = ((tally.done, "done"), (failed, "failed"), (tally.kept, "kept from before"), (tally.shared, "shared"))
+    parts = ", ".join(f"{number:,} {what}" for number, what in named if number)
+    return f"{tally.done + tally.failed:,}/{tally.runs:,} runs" + (f" ({parts})" if parts else "")
+
+
+def _say_before(layout: Layout, store: Store, size: int) -> None:
+    """Say what there is to do, and, where some of it was done before, how long the rest will take."""
+    finished = store.finished()
+    kept = [job.key for job in layout.jobs if job.key in finished]
+    points, runs = len(layout.points), len(layout.jobs)
+    shared = points - layout.unfit - runs
+    parts = [f"{points:,} point{'s' if points > 1 else ''}"]
+    parts += [f"{shared:,} of them answered by another's run"] if shared else []
+    parts += [f"{layout.unfit:,} that can't be simulated"] if layout.unfit else []
+    parts += [f"{len(kept):,} of {runs:,} runs kept from before"] if kept else []
+    processes = f"{size} process{'es' if size > 1 else ''}"
+    typer.echo(f"{', '.join(parts)}; on {processes}", err=True)
+    walls = [found.wall_s for key in kept[:_ASKED] if (found := store.get(key)) is not None]
+    if walls and len(kept) < runs:
+        _say_estimate(sum(walls) / len(walls), runs - len(kept), size)
+
+
+def _say_estimate(each_s: float, left: int, size: int) -> None:
+    """Say how long ``left`` more runs of ``each_s`` seconds will take; where that is long, what to do about it."""
+    left_s = each_s * left / min(size, max(1, left))
+    if left_s < _SHORT_S:
+        return
+    text = f"about {long(left_s)} for {left:,} more run{'s' if left > 1 else ''} of {long(each_s)} each"
+    if left_s > _LONG_S:
+        text += "; Ctrl-C stops it and keeps what is finished, --sample N takes fewer points, --cluster more machines"
+    typer.echo(text, err=True)
+
+
+def _stopped(folder: Path, points: int) -> None:
+    """Write what is finished, and say how to go on."""
+    result = read(folder)
+    write(result, folder)
+    ended = len(result.ended)
+    typer.echo(f"interrupted: {ended:,} of {points:,} points are in {folder}; the same command goes on", err=True)
+
+
+def say_failures(result: SweepResult) -> None:
+    """Tell of points that failed, the first errors in words; exits with the error's code where all did."""
+    failed = [one for one in result.ended if one.status == "failed"]
+    if not failed:
+        return
+    typer.echo(f"{len(failed):,} of {len(result.ended):,} points failed:", err=True)
+    by_message: dict[str, list[Ended]] = {}
+    for one in failed:
+        by_message.setdefault(one.failure.message if one.failure is not None else "", []).append(one)
+    for message, ones in list(by_message.items())[:_TOLD]:
+        where = ", ".join(f"{name}={value}" for name, value in ones[0].point.params.items())
+        more = f" (and {len(ones) - 1:,} more)" if len(ones) > 1 else ""
+        typer.echo(f"  {printable(f'{where}{more}: {message}')}", err=True)
+    if len(by_message) > _TOLD:
+        typer.echo(f"  and {len(by_message) - _TOLD:,} other errors in points.csv", err=True)
+    if len(failed) == len(result.ended):
+        kind = failed[0].failure.kind if failed[0].failure is not None else ""
+        raise typer.Exit(_CODES.get(kind, OURS))
+
+
+def _as_given(written: Written) -> str:
+    """Return the scenario as it was given, what was set over it in comments at its end."""
+    ends = "" if written.text.endswith("\n") else "\n"
+    lines = [f"# --set {' '.join(assignment.split())}\n" for assignment in written.assignments]
+    return written.text + ends + "".join(lines)

@@ -1,0 +1,41 @@
+"""Settings in the order of what was set or what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from simkv.errors import InputError, Problem
+from simkv.sweep.point import number_or_text
+from simkv.sweep.rows import PARAMS
+from simkv.sweep.settings import Setting
+
+
+def ordered(
+    settings: Sequence[Setting], axes: Collection[str], metrics: Collection[str], by: str | None
+) -> list[Setting]:
+    """Return ``settings`` by an axis or a metric (``-NAME``: the largest first); those without a value last.
+
+    None leaves them as they are. Raises InputError for a name that they don't have.
+    """
+    if by is None:
+        return list(settings)
+    name = by.removeprefix("-")
+    axis = name.removeprefix(PARAMS)
+    if axis not in axes and name not in metrics:
+        mend = f"name an axis ({', '.join(axes)}) or a metric of points.csv"
+        raise InputError(Problem("is neither an axis nor a metric of a point", mend, path="--sort", value=name))
+
+    def value(setting: Setting) -> float | str | None:
+        if axis in axes:
+            return number_or_text(setting.params[axis])
+        mean = setting.mean(name)
+        return mean.value if mean is not None else setting.text(name)
+
+    found = [(value(setting), setting) for setting in settings]
+    some = sorted((row for row in found if row[0] is not None), key=_numbers_first, reverse=by.startswith("-"))
+    return [setting for _, setting in some] + [setting for at, setting in found if at is None]
+
+
+def _numbers_first(row: tuple[float | str | None, Setting]) -> tuple[bool, float, str]:
+    at = row[0]
+    return (True, 0.0, at) if isinstance(at, str) else (False, at or 0.0, "")

@@ -1,0 +1,101 @@
+"""A sweep's folder: whose it is, what its file keeps of the last command, and the points read back from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from simkv.errors import InputError, Problem
+from simkv.jobs.store import Kept, Store
+from simkv.results.write import check_out
+from simkv.sweep.point import Ended, Point
+from simkv.sweep.result import SweepResult
+
+FILE = "sweep.sqlite"
+SCENARIO = "scenario.yaml"
+_META = "command"
+_APART = 1 << 32
+"""Positions of one command's points come after those of the commands before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the last command asked for."""
+
+    scenario: str
+    axes: Mapping[str, Sequence[str]]
+    points: int
+    notes: tuple[str, ...]
+    number: int = 0
+    """How many commands came before it."""
+
+
+def check_folder(folder: Path, scenario: str) -> None:
+    """Raise InputError where a sweep of ``scenario`` can't be written to ``folder``, or go on there."""
+    check_out(folder, scenario, lambda place: _owner(place, scenario))
+
+
+def _owner(place: Path, scenario: str) -> str | None:
+    """Return whose sweep lies in ``place``; one that was stopped before it said so is anybody's."""
+    file = place / FILE
+    if not file.is_file():
+        ours = all(entry.name.startswith(FILE) for entry in place.iterdir())
+        return scenario if ours else None
+    if not file.stat().st_size:
+        return scenario
+    with Store.read(file) as store:
+        command = store.get_meta(_META)
+    return scenario if command is None else str(command["scenario"])
+
+
+def keep_command(store: Store, command: Command, points: Sequence[Point]) -> None:
+    """Keep what is asked for, so that the folder can be read while it is being answered."""
+    before = store.get_meta(_META)
+    number = before["number"] + 1 if before else 0
+    first = number * _APART
+    rows = ((first + k, json.dumps(dict(p.params)), p.seed, p.key) for k, p in enumerate(points))
+    store.put_points(rows)
+    for point in points:
+        if point.failure is not None and store.get(point.key) is None:
+            store.failed(point.key, point.failure, 0.0)
+    store.put(_META, asdict(command) | {"number": number})
+
+
+def read(folder: Path) -> SweepResult:
+    """Return the points of the last command in ``folder`` that have ended, while it runs too.
+
+    Raises InputError where there is no sweep.
+    """
+    file = folder / FILE
+    if not file.is_file():
+        what = "has no sweep in it" if folder.is_dir() else "is no folder" if folder.exists() else "doesn't exist"
+        raise InputError(Problem(what, "name the folder that `simkv sweep` wrote to", str(folder)))
+    with Store.read(file) as store:
+        found = store.get_meta(_META)
+        if found is None:
+            raise InputError(Problem("the sweep there has no points yet", "look again in a moment", str(folder)))
+        return _result(store, found)
+
+
+def _result(store: Store, command: dict[str, Any]) -> SweepResult:
+    first, keys, ended = command["number"] * _APART, set(), []
+    for row in store.points():
+        if row.position < first:
+            continue
+        keys.add(row.key)
+        point = Point(json.loads(row.params), row.seed, row.key)
+        if row.kept is not None and (one := ended_of(point, row.kept)) is not None:
+            ended.append(one)
+    elsewhere = len(store.finished() - keys)
+    pending = command["points"] - len(ended)
+    return SweepResult(command["scenario"], command["axes"], tuple(ended), pending, elsewhere, tuple(command["notes"]))
+
+
+def ended_of(point: Point, kept: Kept) -> Ended | None:
+    """Return what became of ``point``; None: its run is being done, or was stopped."""
+    if kept.status == "begun":
+        return None
+    return Ended(point, kept.status, kept.attempts, kept.answer, kept.failure, kept.wall_s)

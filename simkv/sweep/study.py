@@ -1,0 +1,100 @@
+"""One sweep: its points laid out, the runs that answer them done, the answers put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from simkv.jobs.execute import execute
+from simkv.jobs.job import Outcome
+from simkv.jobs.store import Store
+from simkv.jobs.workers import Workers
+from simkv.sweep.axes import Axis
+from simkv.sweep.layout import Layout, lay_out
+from simkv.sweep.point import Ended, Point
+from simkv.sweep.read import Command, keep_command
+from simkv.sweep.result import SweepResult
+from simkv.sweep.simulate import Written
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far a sweep is."""
+
+    points: int
+    runs: int
+    unfit: int = 0
+    """Points that no run can answer."""
+    done: int = 0
+    """Runs that are done, those kept from before among them."""
+    failed: int = 0
+    kept: int = 0
+    """Runs whose answer was there already."""
+    wall_s: float = 0.0
+    """Time of the runs that were done now, all processes together."""
+
+    @property
+    def shared(self) -> int:
+        """Points that the run of another one answers."""
+        return self.points - self.unfit - self.runs
+
+    @property
+    def own(self) -> int:
+        """Runs that have ended and were not there before."""
+        return self.done + self.failed - self.kept
+
+    @property
+    def left(self) -> int:
+        """Runs that are still to be done."""
+        return self.runs - self.done - self.failed
+
+    def count(self, outcome: Outcome) -> None:
+        """Note that a run has ended."""
+        self.done += outcome.status == "done"
+        self.failed += outcome.status == "failed"
+        self.kept += outcome.kept
+        self.wall_s += 0.0 if outcome.kept else outcome.wall_s
+
+
+def sweep(
+    written: Written,
+    axes: Sequence[Axis],
+    *,
+    sample: int | None = None,
+    replications: int = 1,
+    workers: Workers,
+    store: Store | None = None,
+    report: Callable[[Tally], None] | None = None,
+) -> SweepResult:
+    """Simulate ``written`` at every point of ``axes`` (``sample``: at so many) under as many seeds as asked.
+
+    Answers that ``store`` has are not computed again; each new one is in it at once. ``report`` is
+    told after each run how far the work is. A point that can't be simulated is a failed one. Raises
+    InputError for a scenario or axes that are wrong as a whole, and where the store can't be written.
+    """
+    return carry_out(lay_out(written, axes, sample=sample, replications=replications), workers, store, report)
+
+
+def carry_out(
+    layout: Layout, workers: Workers, store: Store | None = None, report: Callable[[Tally], None] | None = None
+) -> SweepResult:
+    """Do the runs of ``layout``; as :func:`sweep`."""
+    if store is not None:
+        keep_command(store, Command(layout.scenario, layout.axes, len(layout.points), layout.notes), layout.points)
+    tally = Tally(len(layout.points), len(layout.jobs), layout.unfit)
+    outcomes: dict[str, Outcome] = {}
+    for outcome in execute(layout.jobs, workers, store):
+        outcomes[outcome.job.key] = outcome
+        tally.count(outcome)
+        if report is not None:
+            report(tally)
+    ended = tuple(_ended(point, outcomes.get(point.key)) for point in layout.points)
+    elsewhere = len(store.finished() - outcomes.keys()) if store is not None else 0
+    return SweepResult(layout.scenario, layout.axes, ended, 0, elsewhere, layout.notes)
+
+
+def _ended(point: Point, outcome: Outcome | None) -> Ended:
+    """Return what became of ``point``; without a run it has failed."""
+    if outcome is None:
+        return Ended(point, "failed", 1, None, point.failure)
+    return Ended(point, outcome.status, outcome.attempts, outcome.answer, outcome.failure, outcome.wall_s)
