@@ -17,7 +17,8 @@ Floor by floor; nothing imports upward:
 - ``sim/`` clock, links, storage, mover, scheduler, engine, router, recorder; the only user of SimPy
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
 - ``results/`` metrics, warnings, verdict, the result folder; ``firstorder`` the closed
-  forms beside it; ``baselines`` what it is compared with; ``run`` one scenario with its baselines
+  forms beside it; ``baselines`` what it is compared with, ``reruns`` those that scenarios
+  have in common; ``run`` one scenario with its baselines
 - ``hitrate/`` what caches of any size hit of a trace, without time; ``plots/`` figures
 - ``calc/`` closed forms with figures put in, each with formula, inputs and answer
 - ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from simkv import __version__, units
@@ -12,6 +13,7 @@ from simkv.baselines import BASELINES
 from simkv.errors import InfeasibleError
 from simkv.firstorder import active_first_order, concurrency_formula, first_order
 from simkv.formulas.interpolated import InterpolatedStep
+from simkv.reruns import Reruns
 from simkv.results.active import warnings as active_warnings
 from simkv.results.check import check_run
 from simkv.results.context import SummaryContext
@@ -43,12 +45,14 @@ def run_scenario(
     step_exact: bool = False,
     audit: bool = False,
     progress: Progress | None = None,
+    reruns: Reruns | None = None,
 ) -> RunResult:
     """Simulate ``resolved`` and what it is compared with; Ctrl-C ends it early with what is finished.
 
     ``step_exact`` walks every engine step (slow, the same answer); ``audit`` checks the laws of
-    INVARIANTS.md on the way. Raises InputError (a trace that doesn't read), InfeasibleError, and
-    LawError where an audited law doesn't hold.
+    INVARIANTS.md on the way; ``reruns`` remembers baselines for scenarios that have them in common.
+    Raises InputError (a trace that doesn't read), InfeasibleError, and LawError where an audited law
+    doesn't hold.
     """
     seed = resolved.scenario.run.seed if seed is None else seed
     config = replace(system_config(resolved, seed), step_exact=step_exact, audit=audit)
@@ -64,7 +68,9 @@ def run_scenario(
         if data.interrupted:
             break
         gc.collect()  # the system before is full of circles
-        other = simulate(BASELINES[name].change(config), source, expected, _part(progress, number, parts))
+        changed = BASELINES[name].change(config)
+        anew = partial(simulate, changed, source, expected, _part(progress, number, parts))
+        other = anew() if reruns is None else reruns.run(changed, resolved.workload_hash, seed, anew)
         if other.interrupted:
             missing = name
             break

@@ -69,6 +69,20 @@ class Resolved:
         return self.computed.get(path) or self.layers.origin(path)
 
     @cached_property
+    def workload_hash(self) -> str | None:
+        """SHA-256 of every value that decides which requests arrive but the seed, files by content.
+
+        None where the engine has a part in it (``run.warm_tiers``).
+        """
+        run, workload = self.scenario.run, self.scenario.workload
+        if run.warm_tiers:
+            return None
+        values = {"workload": plain(workload, content_digest), "duration": run.duration}
+        if isinstance(workload, ClientsWorkload):
+            values["workload"]["path"] = client_digests(workload.path)
+        return _sha256(values)
+
+    @cached_property
     def scenario_hash(self) -> str:
         """SHA-256 of every value that decides a run but its seed; files count by content, names not at all."""
         values = plain(self.scenario, content_digest)
@@ -85,8 +99,12 @@ class Resolved:
             values["hardware"] = {name: figure.value for name, figure in figures if not name.startswith("price_")}
         if self.profile is not None:
             values["calibration"] = calibrated.digest(self.profile)
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _sha256(values)
+
+
+def _sha256(values: Mapping[str, Any]) -> str:
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def resolve(path: str, assignments: Sequence[str] = ()) -> Resolved:

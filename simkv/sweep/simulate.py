@@ -11,6 +11,7 @@ from typing import Any
 
 from simkv import __version__
 from simkv.jobs.job import Job
+from simkv.reruns import Reruns
 from simkv.run import run_scenario
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.scenario.scaled import scaled
@@ -49,9 +50,13 @@ class Case:
         return scaled(resolved, dict(self.scale)) if self.scale else resolved
 
 
+_RERUNS = Reruns()
+"""Of this process: neighbours in a grid have most baselines in common."""
+
+
 def simulate(case: Case, seed: int) -> dict[str, Any]:
     """Return the summary of one run of ``case``; raises as :func:`simkv.run.run_scenario` does."""
-    result = run_scenario(case.resolve(), seed=seed)
+    result = run_scenario(case.resolve(), seed=seed, reruns=_RERUNS)
     gc.collect()  # a system is full of circles
     return result.summary
 

@@ -1,0 +1,82 @@
+"""Baselines that scenarios have in common: simulated once, and the same to the last byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simkv.reruns import Reruns
+from simkv.results.write import summary_text
+from simkv.run import run_scenario
+from simkv.scenario.resolve import resolve, resolve_text
+
+ACTIVE = """\
+name: short-active
+model: llama-3.1-8b
+hardware: h100-sxm5-80gb
+engine: {max_num_seqs: 4, prefix_caching: false, prefill: vram}
+workload: {kind: batch, size: 2, prompt_tokens: {dist: uniform, low: 8192, high: 16384}, output_tokens: 8}
+tiers: {dram: {capacity: 64GiB}}
+link: {latency: 0us}
+offload:
+  residency: 0.3
+  access: {pattern: topk, budget: 3072, recent: 256, sinks: 64, skew: 1.0, stickiness: 0.5}
+  eviction: {policy: score, lambda: 0.7}
+  prefetch: {policy: fixed_overlap, beta: 0.5}
+run: {warm_up: 0s}
+"""
+CHAT = """\
+name: short-chat
+model: llama-3.1-8b
+hardware: h100-sxm5-80gb
+workload:
+  kind: sessions
+  requests: 40
+  arrival: {process: poisson, rate: 2 req/s}
+  turns: {dist: uniform, low: 2, high: 4}
+  prompt_tokens: 800
+  output_tokens: 40
+tiers: {dram: {capacity: 40GiB}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "hits"),
+    [
+        (ACTIVE, ["offload.prefetch.beta=0", "offload.prefetch.beta=0.5", "offload.residency=0.5"], 3),
+        (ACTIVE, ["offload.eviction.lambda=0.5", "run.seed=1", "workload.output_tokens=7"], 0),
+        (CHAT, ["tiers.dram.capacity=10GiB", "tiers.dram.capacity=80GiB", "tiers.ssd.capacity=1TB"], 2),
+    ],
+    ids=["active", "what-the-baseline-keeps", "chat"],
+)
+def test_summaries_with_remembered_baselines_are_the_same_bytes(text: str, settings: list[str], hits: int) -> None:
+    reruns = Reruns()
+    for setting in settings:
+        resolved = resolve_text(text, "short.yaml", [setting])
+        alone, together = run_scenario(resolved), run_scenario(resolved, reruns=reruns)
+        assert alone.baselines
+        assert summary_text(together.summary) == summary_text(alone.summary)
+    assert reruns.hits == hits
+
+
+def test_reruns_of_a_changed_trace_are_not_remembered(tmp_path: Path) -> None:
+    trace = tmp_path / "t.csv"
+    (tmp_path / "s.yaml").write_text(
+        "name: logged\nmodel: llama-3.1-8b\nhardware: h100-sxm5-80gb\ntiers: {dram: {capacity: 10GiB}}\n"
+        "workload: {kind: trace, path: t.csv}\n"
+    )
+    reruns, found = Reruns(), []
+    for tokens in (100, 2000):
+        trace.write_text("arrival,prompt_tokens,output_tokens\n" + f"0,{tokens},10\n1,{tokens},10\n")
+        found.append(run_scenario(resolve(str(tmp_path / "s.yaml")), reruns=reruns).summary)
+    assert reruns.hits == 0
+    assert found[0]["baselines"] != found[1]["baselines"]
+
+
+def test_reruns_without_room_remember_nothing() -> None:
+    reruns = Reruns(most_bytes=10)
+    resolved = resolve_text(CHAT)
+    for _ in range(2):
+        run_scenario(resolved, reruns=reruns)
+    assert reruns.hits == 0
