@@ -9,77 +9,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from simkv.errors import InputError, Problem
+from simkv.errors import InputError
 from simkv.jobs.execute import LOST, Done, execute
 from simkv.jobs.job import Failure, Job, Outcome
 from simkv.jobs.local import usable_cores
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
+from tests.jobs_work import broken, dying, job, names, noted, odd, surroundings, wrong
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 TRIES = 3
-
-
-def noted(log: Path, name: str, sleep_s: float = 0.0) -> dict[str, Any]:
-    """Append ``name`` to ``log``: what was really done can be counted."""
-    with log.open("a") as file:
-        file.write(f"{name}\n")
-    time.sleep(sleep_s)
-    return {"name": name, "third": 1 / 3, "pid": os.getpid()}
-
-
-def wrong(log: Path, name: str) -> dict[str, Any]:
-    noted(log, name)
-    raise InputError(Problem("is wrong", "right it", path="a.b", value=name))
-
-
-def broken(text: str) -> dict[str, Any]:
-    raise ValueError(text)
-
-
-def dying(log: Path, name: str, until: int) -> dict[str, Any]:
-    """Kill this process, as one that is out of memory, the first ``until`` times."""
-    answer = noted(log, name)
-    if Counter(log.read_text().split())[name] <= until:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return answer
-
-
-ODD: dict[str, Callable[[], Any]] = {
-    "exit": lambda: sys.exit(3),
-    "not json": lambda: {"x": object()},
-    "nan": lambda: {"x": float("nan")},
-}
-
-
-def odd(kind: str) -> dict[str, Any]:
-    answer: dict[str, Any] = ODD[kind]()
-    return answer
-
-
-def surroundings() -> dict[str, Any]:
-    import gc
-
-    return {
-        "threads": os.environ.get("OPENBLAS_NUM_THREADS"),
-        "ignores": signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
-        "gc": list(gc.get_threshold()),
-        "frozen": gc.get_freeze_count(),
-    }
-
-
-def job(log: Path, name: str, sleep_s: float = 0.0) -> Job:
-    return Job(name, noted, (log, name, sleep_s), f"job {name}")
-
-
-def names(log: Path) -> list[str]:
-    return log.read_text().split() if log.exists() else []
 
 
 @pytest.fixture
@@ -279,7 +223,7 @@ SWEEP = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_jobs_execute import job
+from tests.jobs_work import job
 from simkv.jobs.execute import execute
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
@@ -295,9 +239,9 @@ if __name__ == "__main__":
 def sweep(tmp_path: Path) -> subprocess.Popen[str]:
     script = tmp_path / "sweep.py"
     script.write_text(SWEEP)
-    command = [sys.executable, str(script), str(HERE), str(tmp_path)]
+    command = [sys.executable, str(script), str(ROOT), str(tmp_path)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, start_new_session=True, cwd=HERE.parent, **pipes)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(command, text=True, start_new_session=True, cwd=ROOT, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
 def ended(tmp_path: Path) -> set[str]:

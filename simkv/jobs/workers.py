@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from simkv.errors import InputError, Problem
+from simkv.jobs.cluster import Cluster
 from simkv.jobs.local import Local, usable_cores
 
 
@@ -56,7 +57,7 @@ class Workers:
         if jobs is not None and cluster is not None:
             mend = "leave out --jobs, or --cluster"
             raise InputError(Problem("a cluster has as many workers as it has", mend, path="--jobs", value=str(jobs)))
-        self._place: Place = Local(jobs or usable_cores())
+        self._place: Place = Local(jobs or usable_cores()) if cluster is None else Cluster(cluster)
 
     @property
     def size(self) -> int:
