@@ -81,7 +81,7 @@ DIMENSIONS: dict[DimensionName, Dimension] = {
 }  # fmt: skip
 
 _NUMBER = re.compile(
-    r"\s*([+-]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?|[+-]?\.?inf|\.?nan)\s*", re.IGNORECASE
+    r"\s*([+-]?(?:[0-9](?:_?[0-9])*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?|[+-]?\.?inf|\.?nan)\s*", re.IGNORECASE
 )
 _LONGEST = 80
 

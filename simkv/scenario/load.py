@@ -37,7 +37,7 @@ class Layers:
 
     def origin(self, path: text.Path) -> str:
         """Return where the value at ``path`` comes from."""
-        if path in self.set_paths or (_is_set(path, self.set_paths) and _holds(self.written, path)):
+        if _is_set(path, self.set_paths) and _holds(self.written, path):
             return SET
         if _holds(self.written, path):
             return SCENARIO
