@@ -231,8 +231,8 @@ from simkv.jobs.workers import Workers
 if __name__ == "__main__":
     folder = Path(sys.argv[2])
     with Store(folder / "s.sqlite") as store, Workers(2) as workers:
-        for outcome in execute([job(folder / "log", str(n), 0.05) for n in range(40)], workers, store):
-            print(outcome.job.key, flush=True)
+        for outcome in execute([job(folder / "log", str(n), 0.08) for n in range(40)], workers, store):
+            print(outcome.answer["pid"], flush=True)
 """
 
 
@@ -249,10 +249,10 @@ def ended(tmp_path: Path) -> set[str]:
         return set(store.finished())
 
 
-def after(process: subprocess.Popen[str], outcomes: int) -> None:
+def after(process: subprocess.Popen[str], outcomes: int) -> int:
+    """Wait for outcomes, and return the worker that had the last."""
     assert process.stdout is not None
-    for _ in range(outcomes):
-        assert process.stdout.readline()
+    return [int(process.stdout.readline()) for _ in range(outcomes)][-1]
 
 
 def gone(session: int) -> bool:
@@ -296,10 +296,7 @@ def test_execute_killed_or_interrupted_sweep_goes_on_where_it_was(tmp_path: Path
 
 def test_execute_worker_of_a_sweep_killed_loses_and_repeats_nothing_else(tmp_path: Path) -> None:
     process = sweep(tmp_path)
-    after(process, 4)
-    with Store.read(tmp_path / "s.sqlite") as store:
-        answers = [kept.answer for key in sorted(store.finished()) if (kept := store.get(key)) is not None]
-    os.kill(next(a["pid"] for a in answers if a is not None), signal.SIGKILL)
+    os.kill(after(process, 4), signal.SIGKILL)
     process.communicate(timeout=30)
     assert process.returncode == 0
     assert ended(tmp_path) == {str(n) for n in range(40)}

@@ -266,6 +266,15 @@ def test_store_odd_names_are_names(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).is_file()
 
 
+def test_store_name_that_is_no_text_is_kept_readable(path: Path) -> None:
+    with Store(path) as store:
+        store.begin("a", "b\udcff")
+        store.failed("a", Failure("InputError", "b\udcff.csv: is missing"), 0.0)
+        kept = store.get("a")
+    assert kept is not None
+    assert (kept.label, kept.failure) == ("b?", Failure("InputError", "b?.csv: is missing"))
+
+
 def test_store_answer_that_json_cannot_hold_raises_and_keeps_nothing(path: Path) -> None:
     with Store(path) as store:
         with pytest.raises(TypeError):

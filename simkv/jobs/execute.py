@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 from collections import deque
@@ -126,9 +127,10 @@ class _Execution:
                     yield from self._collect()
             while self._running or self._ready:
                 yield from self._collect()
-        except KeyboardInterrupt:
-            self._take_ended()
-            self._settle()
+        except (KeyboardInterrupt, InputError):
+            with contextlib.suppress(InputError):
+                self._take_ended()
+                self._settle()
             raise
         finally:
             if self._running:

@@ -169,7 +169,7 @@ class Store:
 
     def begin(self, key: str, label: str = "") -> None:
         """Count an attempt at ``key``."""
-        self._commit(_BEGIN, [(key, label)])
+        self._commit(_BEGIN, [(key, _text(label))])
 
     def done(self, key: str, answer: Answer | bytes, wall_s: float) -> None:
         """Keep the answer of ``key`` (bytes: JSON already); what is not a number becomes null, as JSON has none."""
@@ -178,8 +178,7 @@ class Store:
 
     def failed(self, key: str, failure: Failure, wall_s: float) -> None:
         """Keep why ``key`` has no answer."""
-        message = failure.message.encode("utf-8", "replace").decode()  # a file's name may be no text
-        self._commit(_FAILED, [(key, failure.kind, message, wall_s)])
+        self._commit(_FAILED, [(key, failure.kind, _text(failure.message), wall_s)])
 
     def put(self, name: str, value: Any) -> None:
         """Keep ``value`` (plain data) as ``name``, instead of what it was before."""
@@ -239,6 +238,11 @@ class Store:
 def json_of(value: Any) -> bytes:
     """Return plain data (numpy's numbers and arrays among it) as JSON; raises TypeError for anything else."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _text(words: str) -> str:
+    """Return ``words`` as text that can be kept: the name of a file in them may be none."""
+    return words.encode("utf-8", "replace").decode()
 
 
 def _kept(row: tuple[Any, ...] | list[Any]) -> Kept:
