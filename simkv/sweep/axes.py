@@ -10,6 +10,7 @@ from functools import partial
 from simkv import units
 from simkv.errors import InputError, Problem
 from simkv.scenario.quantity import Quantity
+from simkv.scenario.text import MAX_DEPTH
 from simkv.sweep.names import ALONG, path_of
 from simkv.sweep.paths import quantity_at
 from simkv.sweep.ranges import MOST_VALUES, Span, expand, is_range
@@ -18,7 +19,7 @@ from simkv.units import shown
 GRID = "--grid"
 """What stands in an error where the file's name would."""
 _YAML = {"[": "]", "{": "}", '"': '"', "'": "'"}
-_STOPS = re.compile(r"""[\[\]{}"'\\]""")
+_STOPS = re.compile(r"""[\[\]{}"']|\\+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,29 +184,26 @@ def _end_of_piece(text: str, start: int) -> int:
 def _closed(text: str, start: int) -> int:
     """Return where what opens at ``start`` is closed; raises InputError where it isn't."""
     waiting: list[str] = []
+    escaped_at = -1
     for match in _STOPS.finditer(text, start):
         mark = match.group()
         inside = waiting[-1] if waiting else ""
-        if inside in ("'", '"'):
-            escaped = inside == '"' and (match.start() - _backslashes(text, match.start())) % 2
-            if mark == inside and not escaped:
+        if mark[0] == "\\":
+            escaped_at = match.end() if inside == '"' and len(mark) % 2 else -1
+        elif inside in ("'", '"'):
+            if mark == inside and match.start() != escaped_at:
                 waiting.pop()
         elif mark in _YAML:
             waiting.append(_YAML[mark])
         elif mark == inside:
             waiting.pop()
-        elif mark != "\\":
+        else:
             break
         if not waiting:
             return match.end()
+        if len(waiting) > MAX_DEPTH:
+            raise InputError(Problem("is nested too deeply", f"the most is {MAX_DEPTH} brackets in one another"))
     raise InputError(Problem("a bracket or quote isn't closed", "close it, or put the value into quotes"))
-
-
-def _backslashes(text: str, end: int) -> int:
-    """Return where the backslashes that end before ``end`` begin."""
-    while end and text[end - 1] == "\\":
-        end -= 1
-    return end
 
 
 def _expanded(texts: list[str], quantity: Quantity | None) -> tuple[str, ...] | Span:

@@ -193,6 +193,8 @@ def _geometric(low: Fraction, high: Fraction, factor: Fraction, whole: bool) -> 
         raise _wrong("a geometric range has ends above zero and a factor that isn't 1", "write it like 16:256:x2")
     if (high - low) * (factor - 1) < 0:
         raise _wrong("its factor leads away from its end, so that it is empty", "swap the ends")
+    if abs(factor - 1) < Fraction(1, 10**9):
+        raise _wrong("its factor is nearly 1", "take a larger one, or LOW:HIGH:log with --sample N")
     steps = _log(high / low) / _log(factor)
     _few(int(steps) + 1)
     values = []
