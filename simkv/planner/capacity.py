@@ -19,8 +19,8 @@ LEAST_LOAD = 1e-4
 """Of the first load tried: a unit that doesn't hold the SLO there doesn't hold it at all."""
 MOST_LOAD = 1e4
 """Times the first load tried."""
-STEPS = (1.3, 1.7, 3.0, 10.0)
-"""How far apart the loads are that look for a bracket, the last for all further ones."""
+WIDEST_STEP = 10.0
+"""Between two loads that look for a bracket; the first step is as wide as the answer may be, each next one twice that."""
 MOST_TRIALS = 24
 LONG_DRAIN = 1.0
 """A run that takes so many times longer than its arrivals has worked off a queue."""
@@ -115,9 +115,9 @@ class _Search:
 
     def _bracket(self, start: float) -> tuple[float, float]:
         """Return a load that is carried (0: none is) and one that isn't (inf: all are)."""
-        load, up = start, self._carried(start)
+        load, up, step = start, self._carried(start), 1.0
         for number in range(MOST_TRIALS):
-            step = STEPS[min(number, len(STEPS) - 1)]
+            step = min(step**2, WIDEST_STEP) if number else 1 + self._effort.precision
             last, load = load, load * step if up else load / step
             if not LEAST_LOAD * start <= load <= MOST_LOAD * start:
                 break

@@ -1,0 +1,153 @@
+"""The best few once more: at the planned number of units and load, with several seeds that the search has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from statistics import fmean
+from typing import Any
+
+from simkv.errors import SimkvError
+from simkv.jobs.execute import execute
+from simkv.jobs.store import Store
+from simkv.jobs.workers import Workers
+from simkv.planner.found import Confirmed, Estimate, Rated
+from simkv.planner.load import at_load
+from simkv.planner.objective import MOST_UNITS, Aim
+from simkv.planner.offered import ramp_s
+from simkv.planner.slo import SERVED, STATIONARY, measured, misses
+from simkv.planner.space import COUNT, HOSTS
+from simkv.planner.types import Slo
+from simkv.scenario.resolve import Resolved
+from simkv.sweep.leaves import leaves
+from simkv.sweep.settings import half_width
+from simkv.sweep.simulate import Case, job_of
+
+REQUESTS = 2_000
+"""Judged in each run."""
+AFFORDABLE = 30_000
+"""Requests of a run of all units together; more, and one unit stands for all."""
+FIGURES = (
+    "ttft_s.p50", "ttft_s.p95", "ttft_s.p99", "itl_s.p50", "itl_s.p95", "tpot_s.p50", "tpot_s.p95", "e2e_s.p50",
+    "e2e_s.p95", "queue_s.p95", "hit_rate.vram", "hit_rate.dram", "hit_rate.ssd", "hit_rate.miss", "hit_rate.ceiling",
+    "utilization.gpu", "utilization.h2d", "utilization.d2h", "concurrency.mean", "requests_per_s",
+    "output_tokens_per_s", "goodput_requests_per_s", "slo_attainment.overall",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Deployment:
+    """What is simulated for a candidate."""
+
+    rated: Rated
+    units: int
+    load: float
+    whole: bool
+    case: Case
+    resolved: Resolved
+
+
+def confirm(
+    rated: Sequence[Rated], aim: Aim, slo: Slo, workers: Workers, store: Store | None, seed: int
+) -> list[Confirmed]:
+    """Return the candidates with estimates over ``plan.confirm`` seeds after ``seed``, in the order given.
+
+    Each has the units of its plan, or one more where its targets don't hold to the ends of their intervals and one
+    more is allowed. Raises what a simulation raises.
+    """
+    first = _confirmed([_deployment(one, aim, one.units or 1) for one in rated], aim, slo, workers, store, seed)
+    again = {
+        number: _deployment(one.rated, aim, one.units + 1)
+        for number, one in enumerate(first)
+        if not one.surely and _may_grow(one, aim)
+    }
+    second = _confirmed(list(again.values()), aim, slo, workers, store, seed)
+    better = {number: found for number, found in zip(again, second, strict=True) if _worth_it(first[number], found)}
+    return [better.get(number, one) for number, one in enumerate(first)]
+
+
+def _worth_it(before: Confirmed, after: Confirmed) -> bool:
+    """Whether a unit more is what makes the plan hold."""
+    return (after.surely and not before.surely) or (after.holds and not before.holds)
+
+
+def _may_grow(one: Confirmed, aim: Aim) -> bool:
+    choice = one.rated.choice
+    return aim.of_load and choice.units is None and one.units + 1 <= aim.most_units(choice)
+
+
+def _deployment(rated: Rated, aim: Aim, units: int) -> _Deployment:
+    """Return all units at the whole load, or one at its share of it where that is too much to simulate."""
+    candidate = rated.candidate
+    each = aim.planned(units, rated.capacity.load)
+    unit = rated.choice.resolved
+    per_s = (aim.load_one.requests_per_s or 0.0) * each * units
+    affordable = REQUESTS + ceil(per_s * ramp_s(unit, aim.load_one)) <= AFFORDABLE
+    replicas = candidate.unit.replicas * units
+    if units == 1 or not affordable or replicas > MOST_UNITS:
+        return _Deployment(rated, units, each, units == 1, candidate.case, unit)
+    settings = (f"{COUNT}={replicas}", f"{HOSTS}={units}")
+    case = replace(candidate.case, assignments=(*candidate.case.assignments, *settings))
+    return _Deployment(rated, units, each * units, True, case, case.resolve())
+
+
+def _confirmed(
+    deployments: Sequence[_Deployment], aim: Aim, slo: Slo, workers: Workers, store: Store | None, seed: int
+) -> list[Confirmed]:
+    seeds = range(seed + 1, seed + 1 + aim.plan.confirm)
+    cases = [at_load(one.case, one.resolved, one.load, REQUESTS) for one in deployments]
+    jobs = {
+        (number, seed): job_of(case, seed, deployments[number].rated.candidate.name)
+        for number, case in enumerate(cases)
+        for seed in seeds
+    }
+    answers: dict[str, Mapping[str, Any]] = {}
+    for outcome in execute(list(jobs.values()), workers, store):
+        if outcome.answer is None:
+            assert outcome.failure is not None
+            raise SimkvError(f"{outcome.job.label}: {outcome.failure.message}")
+        answers[outcome.job.key] = outcome.answer
+    return [
+        _estimated(one, cases[number], [answers[jobs[number, seed].key] for seed in seeds], slo)
+        for number, one in enumerate(deployments)
+    ]
+
+
+def _estimated(one: _Deployment, case: Case, summaries: Sequence[Mapping[str, Any]], slo: Slo) -> Confirmed:
+    missed = [name for summary in summaries for name in misses(summary, slo) if name in (STATIONARY, SERVED)]
+    return Confirmed(
+        rated=one.rated,
+        units=one.units,
+        load=one.load,
+        whole=one.whole,
+        case=case,
+        targets=_targets(summaries, slo),
+        figures=_figures(summaries),
+        summaries=tuple(summaries),
+        missed=tuple(dict.fromkeys(missed)),
+    )
+
+
+def _targets(summaries: Sequence[Mapping[str, Any]], slo: Slo) -> dict[str, Estimate]:
+    found: dict[str, list[float]] = {}
+    limits: dict[str, float] = {}
+    for summary in summaries:
+        for key, value, limit in measured(summary, slo):
+            found.setdefault(key, []).append(value)
+            limits[key] = limit
+    return {key: _estimate(values, limits[key]) for key, values in found.items()}
+
+
+def _figures(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
+    flat = [dict(leaves(summary)) for summary in summaries]
+    found = {}
+    for name in FIGURES:
+        values = [float(value) for each in flat if isinstance(value := each.get(name), int | float)]
+        if values:
+            found[name] = _estimate(values)
+    return found
+
+
+def _estimate(values: Sequence[float], limit: float | None = None) -> Estimate:
+    return Estimate(fmean(values), half_width(values), tuple(values), limit)

@@ -1,0 +1,233 @@
+"""Successive halving: few requests for all candidates, more for those that may yet be the best.
+
+The answer depends on what is simulated alone, never on who is done first: candidates go in waves of a fixed size, in
+an order that is known before, and only what waves before have found decides what a wave tries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite, sqrt
+from statistics import median
+
+from simkv.jobs.execute import execute
+from simkv.jobs.job import Failure, Job
+from simkv.jobs.store import Store
+from simkv.jobs.workers import Workers
+from simkv.planner.bounds import Bounds
+from simkv.planner.capacity import capacity_job, from_answer
+from simkv.planner.found import Pruned, Rated
+from simkv.planner.objective import Aim
+from simkv.planner.space import Choice
+from simkv.planner.types import Capacity, Effort, Slo
+
+RUNGS = (Effort(250, 0.35), Effort(600, 0.15), Effort(1500, 0.06))
+WAVE = 8
+KEPT = (12, 5)
+"""How many are kept at most from a rung to the next, and no fewer than half of them are dropped."""
+FEWEST = 3
+FIRST_GUESS = 0.4
+"""Of the bound, where nothing has been simulated yet."""
+
+Report = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A choice with its bounds."""
+
+    choice: Choice
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Halved:
+    """What came of all candidates."""
+
+    rated: tuple[Rated, ...]
+    """The best first."""
+    pruned: tuple[Pruned, ...]
+    failed: tuple[tuple[Choice, Failure], ...]
+    runs: int
+
+
+class Halving:
+    """One search through candidates."""
+
+    def __init__(
+        self, aim: Aim, slo: Slo, workers: Workers, store: Store | None, report: Report | None, seed: int
+    ) -> None:
+        self._aim, self._slo, self._workers, self._store, self._seed = aim, slo, workers, store, seed
+        self._report = report
+        self._rated: dict[str, Rated] = {}
+        self._failed: list[tuple[Choice, Failure]] = []
+        self._runs = 0
+
+    def run(self, entries: Sequence[Entry]) -> Halved:
+        """Rate ``entries``, the best of them with all effort."""
+        pruned = self._first_rung(entries)
+        for effort, most in zip(RUNGS[1:], KEPT, strict=True):
+            self._rung(self._kept(most), effort)
+        while unsure := self._unsure():
+            self._rung(unsure, RUNGS[-1])
+        rated = tuple(sorted(self._rated.values(), key=_by_score))
+        return Halved(rated, tuple(pruned), tuple(self._failed), self._runs)
+
+    def _first_rung(self, entries: Sequence[Entry]) -> list[Pruned]:
+        """Try all that the best so far leaves alive, the most promising first."""
+        pruned: list[Pruned] = []
+        left = sorted(entries, key=lambda entry: (self._least(entry), -entry.bounds.load, entry.choice.candidate.name))
+        while left:
+            alive = []
+            for entry in left:
+                reason = self._beaten(entry)
+                if reason:
+                    pruned.append(Pruned(entry.choice, entry.bounds, reason))
+                else:
+                    alive.append(entry)
+            wave, left = alive[:WAVE], alive[WAVE:]
+            starts = [self._guess(entry) for entry in wave]
+            self._do([(one, start) for one, start in zip(wave, starts, strict=True)], RUNGS[0], len(left))
+        return pruned
+
+    def _rung(self, kept: Sequence[Rated], effort: Effort) -> None:
+        entries = [(Entry(one.choice, one.bounds), _between(one.capacity)) for one in kept]
+        for begin in range(0, len(entries), WAVE):
+            self._do(entries[begin : begin + WAVE], effort, max(0, len(entries) - begin - WAVE))
+
+    def _kept(self, most: int) -> list[Rated]:
+        """Return the better half by what they may yet turn out to be, at most ``most``."""
+        there = sorted((one for one in self._rated.values() if isfinite(one.best_score)), key=_by_best_score)
+        number = min(most, max(FEWEST, -(-len(there) // 2)))
+        best = min((one.score for one in there), default=inf)
+        return [one for one in there[:number] if one.best_score <= best]
+
+    def _unsure(self) -> list[Rated]:
+        """Return those among the best that were found to be so by fewer requests than others."""
+        best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=_by_score)[:FEWEST]
+        return [one for one in best if one.effort.requests < RUNGS[-1].requests]
+
+    def _do(self, wave: Sequence[tuple[Entry, float]], effort: Effort, left: int) -> None:
+        """Find the capacities of one wave."""
+        effort = replace(effort, seed=self._seed)
+        jobs = [self._job(entry, effort, start) for entry, start in wave]
+        by_key = {job.key: entry for job, (entry, _) in zip(jobs, wave, strict=True)}
+        done = 0
+        for outcome in execute(jobs, self._workers, self._store):
+            entry, done = by_key[outcome.job.key], done + 1
+            if outcome.answer is None:
+                assert outcome.failure is not None
+                self._failed.append((entry.choice, outcome.failure))
+                self._rated.pop(entry.choice.candidate.name, None)
+            else:
+                capacity = from_answer(outcome.answer)
+                self._runs += len(capacity.trials)
+                self._rated[entry.choice.candidate.name] = rate(self._aim, entry, capacity, effort)
+            if self._report is not None:
+                self._report(f"capacities by {effort.requests:,} requests", done, len(jobs) + left)
+
+    def _job(self, entry: Entry, effort: Effort, start: float) -> Job:
+        candidate = entry.choice.candidate
+        return capacity_job(candidate.case, self._slo, effort, start, candidate.name, entry.choice.resolved)
+
+    def _least(self, entry: Entry) -> float:
+        """Return a score that the entry can't be better than; 0 or less where nothing is known."""
+        if not self._aim.bounded:
+            return 0.0
+        return self._aim.score(entry.choice, entry.bounds.load)
+
+    def _beaten(self, entry: Entry) -> str:
+        """Return why an entry can't be the best any more; empty: it can."""
+        least = self._least(entry)
+        best = min(self._rated.values(), key=_by_score, default=None)
+        if least == inf:
+            return f"carries at most {entry.bounds.load:.3g} times the load, with which {self._limits(entry.choice)}"
+        if best is None or not self._aim.bounded or least <= best.score:
+            return ""
+        said = f"{best.candidate.name} {_SAID[self._aim.plan.objective].format(_shown(best.score))}"
+        at_best = _SAID[self._aim.plan.objective].format(_shown(least))
+        return f"carries at most {entry.bounds.load:.3g} times the load, with which it {at_best}; {said}"
+
+    def _limits(self, choice: Choice) -> str:
+        if choice.units is not None:
+            return f"{choice.units} units don't carry all of it"
+        return f"more units are needed than budget and limit allow ({self._aim.most_units(choice):g})"
+
+    def _guess(self, entry: Entry) -> float:
+        """Return where to begin: as far below the bound as what is most like it."""
+        bound = entry.bounds.load
+        known = [one for one in self._rated.values() if isfinite(one.bounds.load) and one.capacity.load > 0]
+        if not isfinite(bound):
+            loads = _alike(entry, [one for one in self._rated.values() if one.capacity.load > 0])
+            return median(one.capacity.load for one in loads) if loads else 1.0
+        alike = _alike(entry, known)
+        share = median(_between(one.capacity) / one.bounds.load for one in alike) if alike else FIRST_GUESS
+        return bound * min(share, 1.0)
+
+
+def rate(aim: Aim, entry: Entry, capacity: Capacity, effort: Effort) -> Rated:
+    """Return what a capacity makes of a candidate."""
+    choice, load = entry.choice, capacity.load
+    units = aim.units(choice, load)
+    return Rated(
+        choice=choice,
+        bounds=entry.bounds,
+        capacity=capacity,
+        effort=effort,
+        units=units,
+        score=aim.score(choice, load, capacity.summary),
+        best_score=aim.score(choice, _most(capacity), capacity.summary),
+        hour=aim.hour(choice, units) if units is not None else None,
+        per_million=aim.per_million(choice, units, load, capacity.summary) if units is not None else None,
+    )
+
+
+_SAID = {
+    "cost": "costs {} an hour",
+    "gpus": "takes {} GPUs",
+    "goodput": "serves {} requests/s",
+    "users": "serves {} users",
+}
+
+
+def _shown(score: float) -> str:
+    return f"{abs(score):.4g}"
+
+
+def _alike(entry: Entry, rated: Sequence[Rated]) -> list[Rated]:
+    """Return those of the same machine with the same ranks, else of the same machine, else all."""
+    for key in (_machine_and_ranks, _machine):
+        same = [one for one in rated if key(one.choice) == key(entry.choice)]
+        if same:
+            return same
+    return list(rated)
+
+
+def _machine(choice: Choice) -> tuple[str, ...]:
+    return (choice.candidate.unit.name,)
+
+
+def _machine_and_ranks(choice: Choice) -> tuple[str, ...]:
+    return (choice.candidate.unit.name, str(choice.resolved.scenario.replicas.tensor_parallel))
+
+
+def _between(capacity: Capacity) -> float:
+    """Return the middle of what a capacity was narrowed down to."""
+    if capacity.load <= 0:
+        return capacity.over
+    return sqrt(capacity.load * capacity.over) if isfinite(capacity.over) else capacity.load
+
+
+def _most(capacity: Capacity) -> float:
+    """Return the most that a capacity may be: below the first load that isn't carried."""
+    return capacity.over if isfinite(capacity.over) else 10 * capacity.load
+
+
+def _by_score(one: Rated) -> tuple[float, float, str]:
+    return (one.score, -one.capacity.load, one.candidate.name)
+
+
+def _by_best_score(one: Rated) -> tuple[float, float, str]:
+    return (one.best_score, -_most(one.capacity), one.candidate.name)

@@ -1,0 +1,229 @@
+"""From a scenario with a plan to the best of what it may choose from: bounds, halving, confirmation, the front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, isfinite, nan
+
+import numpy as np
+
+from simkv.errors import InputError, Problem
+from simkv.jobs.store import Store
+from simkv.jobs.workers import Workers
+from simkv.planner.bounds import bounds
+from simkv.planner.confirm import confirm
+from simkv.planner.found import Confirmed, Found, Front, Nearest, NoPlan, Pruned, Rated
+from simkv.planner.halving import Entry, Halved, Halving, Report
+from simkv.planner.load import check
+from simkv.planner.objective import Aim
+from simkv.planner.offered import offered
+from simkv.planner.slo import slo_of
+from simkv.planner.space import Choice, LeftOut, Space, space
+from simkv.planner.types import Slo
+from simkv.results.quantity import digits, seconds
+from simkv.results.slo import split_key
+from simkv.sweep.pareto import front
+from simkv.sweep.simulate import Written
+
+FINALISTS = 3
+"""Confirmed with several seeds."""
+
+
+def search(written: Written, *, workers: Workers, store: Store | None = None, report: Report | None = None) -> Found:
+    """Return the best candidate of ``plan.vary``, with all that was found on the way.
+
+    The same scenario gives the same answer, whatever workers there are; with a ``store`` nothing is simulated twice.
+    Raises InputError for a plan that asks what makes no sense, :class:`NoPlan` where no candidate will do.
+    """
+    there = space(written)
+    first = there.choices[0].resolved
+    slo, load_one = slo_of(first), offered(first, first.scenario.run.seed)
+    check(first, load_one)
+    aim = Aim(there.plan, load_one)
+    choices, left_out = _with_prices(there, written.file)
+    entries, pruned = _within_bounds(choices, aim, slo)
+    seed = first.scenario.run.seed
+    halved = Halving(aim, slo, workers, store, report, seed).run(entries)
+    failed = tuple(LeftOut(c.candidate.name, c.candidate.values, f"failed: {f.message}") for c, f in halved.failed)
+    if halved.failed and not halved.rated:
+        raise InputError(Problem(f"no candidate can be simulated: {failed[0].name}: {halved.failed[0][1].message}"))
+    confirmed = _finals(halved, aim, slo, workers, store, report, seed)
+    winner, others = _best(confirmed, aim)
+    all_pruned = (*pruned, *halved.pruned)
+    found = Found(
+        aim=aim,
+        slo=slo,
+        currency=there.currency,
+        candidates=halved.rated,
+        pruned=all_pruned,
+        left_out=(*there.left_out, *left_out, *failed),
+        winner=winner,
+        runners_up=others,
+        pareto=pareto(halved.rated, slo),
+        nearest=None if winner is not None else nearest(aim, halved.rated, all_pruned, confirmed, there.currency),
+        runs=halved.runs + sum(len(one.summaries) for one in confirmed),
+    )
+    if winner is None:
+        raise NoPlan(found)
+    return found
+
+
+def _with_prices(there: Space, file: str) -> tuple[list[Choice], list[LeftOut]]:
+    """Return what can be compared, and what has no price although cost is what counts."""
+    if there.plan.objective != "cost" and there.plan.budget is None:
+        return list(there.choices), []
+    priced = [one for one in there.choices if one.candidate.unit.price is not None]
+    without = [one.candidate for one in there.choices if one.candidate.unit.price is None]
+    if not priced:
+        names = list(dict.fromkeys(one.unit.name for one in without))
+        mend = f"give plan.prices, like {names[0]}: {{hour: 2.50, currency: USD}}, or the scenario's cost"
+        raise InputError(Problem(f"nothing has a price: {', '.join(names[:5])}", mend, file, None, "plan.prices"))
+    return priced, [LeftOut(one.name, one.values, "has no price: give one in plan.prices") for one in without]
+
+
+def _within_bounds(choices: Sequence[Choice], aim: Aim, slo: Slo) -> tuple[list[Entry], list[Pruned]]:
+    """Return what may hold the SLO at some load, and what can't at any."""
+    entries, pruned = [], []
+    for choice in choices:
+        of_choice = bounds(choice.resolved, aim.load_one)
+        missed = of_choice.misses(slo)
+        if missed:
+            said = "; ".join(
+                f"{key} is at least {seconds(v)}, and {seconds(limit)} is asked" for key, (v, limit) in missed.items()
+            )
+            pruned.append(Pruned(choice, of_choice, f"even on an idle engine {said}"))
+        else:
+            entries.append(Entry(choice, of_choice))
+    return entries, pruned
+
+
+def _finals(
+    halved: Halved, aim: Aim, slo: Slo, workers: Workers, store: Store | None, report: Report | None, seed: int
+) -> list[Confirmed]:
+    """Confirm the best few; more while none of them holds."""
+    there = [one for one in halved.rated if isfinite(one.score)]
+    confirmed: list[Confirmed] = []
+    while there and not any(one.holds for one in confirmed):
+        some, there = there[:FINALISTS], there[FINALISTS:]
+        if report is not None:
+            report("confirming the best", len(confirmed), len(confirmed) + len(some))
+        confirmed += confirm(some, aim, slo, workers, store, seed)
+    return confirmed
+
+
+def _best(confirmed: Sequence[Confirmed], aim: Aim) -> tuple[Confirmed | None, tuple[Confirmed, ...]]:
+    """Return the winner, and the others that hold, the best first: those that surely do before all others."""
+    order = sorted((one for one in confirmed if one.holds), key=lambda one: (not one.surely, *_rank(one, aim)))
+    return (order[0], tuple(order[1:])) if order else (None, ())
+
+
+def _rank(one: Confirmed, aim: Aim) -> tuple[float, float, str]:
+    rated = one.rated
+    grown = one.units / rated.units if rated.units else 1.0
+    score = rated.score * grown if aim.of_load else rated.score
+    return (score, -rated.capacity.load, rated.candidate.name)
+
+
+# ---- the front --------------------------------------------------------------------------------
+
+
+def pareto(rated: Sequence[Rated], slo: Slo) -> tuple[Front, ...]:
+    """Return the candidates that no other beats in cost, in latency at capacity and in the load that a unit carries."""
+    target = next(iter(slo.targets), None) or next(key for of in slo.classes.values() for key in of)
+    metric, statistic = split_key(target)
+    possible = [one for one in rated if isfinite(one.score)]
+    rows = [(one.score, _latency_s(one, metric, statistic), -one.capacity.load) for one in possible]
+    if not rows:
+        return ()
+    kept = front(np.array(rows))
+    return tuple(
+        Front(one, one.hour, row[1], target, one.capacity.load)
+        for one, row, on in zip(possible, rows, kept, strict=True)
+        if on
+    )
+
+
+def _latency_s(one: Rated, metric: str, statistic: str) -> float:
+    value = (one.capacity.summary.get(f"{metric}_s") or {}).get(statistic)
+    return float(value) if value is not None else nan
+
+
+# ---- what is nearest --------------------------------------------------------------------------
+
+
+def nearest(
+    aim: Aim, rated: Sequence[Rated], pruned: Sequence[Pruned], confirmed: Sequence[Confirmed], currency: str
+) -> Nearest:
+    """Return what misses least where nothing will do, and what would have to give."""
+    carrying = [one for one in rated if one.capacity.load > 0]
+    if confirmed:
+        one = min(confirmed, key=lambda each: (_excess(each), each.rated.candidate.name))
+        return Nearest(one.rated, None, _says_not_confirmed(one))
+    if carrying:
+        of_wanted = [(aim.wanted(one.choice, one.capacity.load), one) for one in carrying]
+        wanted, best = min(of_wanted, key=lambda pair: (_over_limit(aim, *pair), pair[1].candidate.name))
+        return Nearest(best, None, _says_too_many(aim, best, wanted, currency))
+    if rated:
+        best = min(rated, key=lambda one: (_least_missed(one), one.candidate.name))
+        return Nearest(best, None, _says_missed(best))
+    if pruned:
+        last = min(pruned, key=lambda one: (-one.bounds.load, one.choice.candidate.name))
+        sentence = f"no candidate will do; nearest is {last.choice.candidate.name}, which {last.reason}"
+        return Nearest(None, last, sentence)
+    return Nearest(None, None, "no candidate is left to choose from")
+
+
+def _excess(one: Confirmed) -> float:
+    ratios = [each.mean / each.limit for each in one.targets.values() if each.limit]
+    return max([*ratios, *(inf for _ in one.missed)], default=1.0)
+
+
+def _says_not_confirmed(one: Confirmed) -> str:
+    missed = [
+        f"{key} {seconds(each.mean)} instead of {seconds(each.limit)}"
+        for key, each in one.targets.items()
+        if each.limit is not None and each.mean > each.limit
+    ]
+    said = ", ".join([*missed, *one.missed])
+    name = one.rated.candidate.name
+    return (
+        f"no candidate holds the SLO with other seeds; nearest is {one.units} x {name}: {said}; raise plan.headroom, "
+        "relax what it misses, or allow more units"
+    )
+
+
+def _over_limit(aim: Aim, wanted: float, one: Rated) -> float:
+    """Return how many times too many units are wanted; ``inf`` where no number of them is enough."""
+    return wanted / max(aim.most_units(one.choice), 1e-9)
+
+
+def _says_too_many(aim: Aim, best: Rated, wanted: float, currency: str) -> str:
+    plan, choice = aim.plan, best.choice
+    name, carries = best.candidate.name, f"carries {digits(best.capacity.load)} times the load"
+    if not isfinite(wanted):
+        enough = int(-(-1 // aim.usable(best.capacity.load))) if aim.usable(best.capacity.load) > 0 else 0
+        return (
+            f"no candidate carries the load; nearest is {name}, of which one unit {carries}: "
+            f"{enough} are wanted, and plan.vary says {choice.units}"
+        )
+    said = f"no candidate will do; nearest is {int(wanted)} x {name}, of which one unit {carries}"
+    hour = aim.hour(choice, wanted)
+    if plan.budget is not None and hour is not None and hour > plan.budget:
+        return f"{said}: {hour:.2f} {currency} an hour, and plan.budget is {plan.budget:g}; raise it, or relax the SLO"
+    return f"{said}: plan.units allows {aim.most_units(choice):g}; allow more, or relax the SLO"
+
+
+def _least_missed(one: Rated) -> float:
+    return max((value / limit if limit else inf for value, limit in one.capacity.trials[0].misses.values()), default=0)
+
+
+def _says_missed(best: Rated) -> str:
+    trial = best.capacity.trials[0]
+    said = ", ".join(
+        f"{key} is {seconds(value)} and {seconds(limit)} is asked" if limit else key
+        for key, (value, limit) in trial.misses.items()
+    )
+    return (
+        f"no candidate holds the SLO at any load; nearest is {best.candidate.name}, where at {digits(trial.load)} "
+        f"times the load {said}; relax that, or take a faster machine"
+    )
