@@ -16,6 +16,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
+_FORKSERVER = sys.platform == "linux"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """One thread a worker, unless the user says otherwise: the processes share the cores already."""
 
@@ -28,7 +29,7 @@ def usable_cores() -> int:
 class Local:
     """``size`` processes; each is a pool of one, so that a lost process tells which job it was at.
 
-    On Linux a server that has imported everything once forks them; elsewhere each starts anew.
+    On Linux a server that has imported what we have forks them, and starts with us; elsewhere each starts anew.
     """
 
     lost = (BrokenProcessPool,)
@@ -38,10 +39,12 @@ class Local:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._context = mp.get_context("forkserver" if sys.platform == "linux" else "spawn")
+        self._context = mp.get_context("forkserver" if _FORKSERVER else "spawn")
         self._pools: list[ProcessPoolExecutor] = []
         self._idle: list[ProcessPoolExecutor] = []
         self._lifeline: tuple[Connection, Connection] | None = None
+        if _FORKSERVER:
+            self._start_server()
 
     @property
     def room(self) -> int:
@@ -80,13 +83,19 @@ class Local:
     def _ended(self, pool: ProcessPoolExecutor, future: Future[Any]) -> None:
         self._idle.append(pool)
 
+    def _start_server(self) -> None:
+        from multiprocessing import forkserver
+
+        with _for_children():
+            self._context.set_forkserver_preload([name for name in sys.modules if name.startswith("simkv.")])
+            forkserver.ensure_running()
+
     def _start(self) -> ProcessPoolExecutor:
         if self._lifeline is None:
             self._lifeline = self._context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(1, self._context, _prepare, (self._lifeline[0],))
         self._pools.append(pool)
         with _for_children():
-            self._context.set_forkserver_preload(sorted(name for name in sys.modules if name.startswith("simkv.")))
             pool.submit(os.getpid)  # the process starts with the first call
         return pool
 
