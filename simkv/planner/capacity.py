@@ -20,7 +20,7 @@ LEAST_LOAD = 1e-4
 MOST_LOAD = 1e4
 """Times the first load tried."""
 WIDEST_STEP = 10.0
-"""Between two loads that look for a bracket; the first step is as wide as the answer may be, each next one twice that."""
+"""Between two loads that look for a bracket; the first is as wide as the answer may be, each next one twice that."""
 MOST_TRIALS = 24
 LONG_DRAIN = 1.0
 """A run that takes so many times longer than its arrivals has worked off a queue."""

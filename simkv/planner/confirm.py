@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from statistics import fmean
 from typing import Any
 
@@ -13,9 +12,8 @@ from simkv.jobs.execute import execute
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.found import Confirmed, Estimate, Rated
-from simkv.planner.load import at_load
+from simkv.planner.load import at_load, timed_requests
 from simkv.planner.objective import MOST_UNITS, Aim
-from simkv.planner.offered import ramp_s
 from simkv.planner.slo import SERVED, STATIONARY, measured, misses
 from simkv.planner.space import COUNT, HOSTS
 from simkv.planner.types import Slo
@@ -82,8 +80,7 @@ def _deployment(rated: Rated, aim: Aim, units: int) -> _Deployment:
     candidate = rated.candidate
     each = aim.planned(units, rated.capacity.load)
     unit = rated.choice.resolved
-    per_s = (aim.load_one.requests_per_s or 0.0) * each * units
-    affordable = REQUESTS + ceil(per_s * ramp_s(unit, aim.load_one)) <= AFFORDABLE
+    affordable = timed_requests(unit, aim.load_one, each * units, REQUESTS) <= AFFORDABLE
     replicas = candidate.unit.replicas * units
     if units == 1 or not affordable or replicas > MOST_UNITS:
         return _Deployment(rated, units, each, units == 1, candidate.case, unit)

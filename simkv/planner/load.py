@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 from simkv import units
 from simkv.errors import InputError, Problem
-from simkv.planner.offered import Offered, offered, ramp_s
+from simkv.planner.offered import Offered, offered, served_s, stay_s
 from simkv.scenario.base import Section
 from simkv.scenario.resolve import Resolved
+from simkv.scenario.warm_checks import cannot_warm
 from simkv.scenario.workload_schema import (
     BatchWorkload,
     ClientsWorkload,
@@ -23,6 +24,10 @@ from simkv.sweep.simulate import Case
 
 ALWAYS: tuple[str, ...] = ("run.baselines=[]",)
 """Set in every run of the planner."""
+STAYS = 2
+"""A run is as full as it will be after so many times what a request (or, from cold, a session) stays."""
+BRIEF = 500
+"""Fewer requests to judge by are worth no more warming than so many stays of a session."""
 LEAST_WARM_UP_S = 1e-9
 
 
@@ -31,17 +36,44 @@ def at_load(case: Case, resolved: Resolved, load: float, requests: int) -> Case:
 
     ``resolved`` is what ``case`` resolves to. Open arrivals come ``load`` times as often, closed loops have ``load``
     times as many users (:func:`real_load` says what is left of a fraction of one), a trace's times are divided by it.
-    The requests to judge by, never more than the scenario has, come behind a warm-up in which sessions and batches
-    grow to what they are later (:func:`simkv.planner.offered.ramp_s`); where the scenario has no time for its warm-up
-    itself, that is it. Raises InputError for a workload that comes all at once.
+    Tiers are warmed by what comes before, where that can be (``run.warm_tiers``): with at least ``BRIEF`` requests,
+    until longer would change nothing. The requests to judge by, never more than the scenario has, come behind a
+    warm-up in which the batch (from cold, sessions too) grows to what it is later; where the scenario has no time for
+    its warm-up itself, that is it. Raises InputError for a workload that comes all at once.
     """
     load_one = offered(resolved, resolved.scenario.run.seed)
     check(resolved, load_one)
-    ramp = ramp_s(resolved, load_one)
-    settings = _scaled(resolved, load_one, load, _judged(resolved, requests), ramp)
+    warm = _warming(resolved, load_one, requests)
+    fill_s = STAYS * (served_s(resolved, load_one) if warm else stay_s(resolved, load_one))
+    run = _Run(resolved, load_one, load, _judged(resolved, requests), fill_s, bool(warm))
+    settings = warm | run.settings()
     if resolved.scenario.run.warm_up == "auto" and load_one.users is None:
-        settings["run.warm_up"] = units.exact(max(ramp, LEAST_WARM_UP_S), "time")
+        settings["run.warm_up"] = units.exact(max(fill_s, LEAST_WARM_UP_S), "time")
     return replace(case, assignments=(*case.assignments, *(f"{k}={v}" for k, v in settings.items()), *ALWAYS))
+
+
+def timed_requests(resolved: Resolved, load_one: Offered, load: float, requests: int) -> int:
+    """Return about how many requests a run of :func:`at_load` simulates in its own time; of a closed loop, the users.
+
+    Raises InputError as that does.
+    """
+    if load_one.requests_per_s is None:
+        return requests + ceil((load_one.users or 0) * load)
+    warm = _warming(resolved, load_one, requests)
+    fill_s = STAYS * (served_s(resolved, load_one) if warm else stay_s(resolved, load_one))
+    return requests + ceil(fill_s * load_one.requests_per_s * load)
+
+
+def _warming(resolved: Resolved, load_one: Offered, requests: int) -> dict[str, str]:
+    """Return how tiers are warmed: as the scenario says, else as its workload and engine allow; empty: not at all."""
+    scenario = resolved.scenario
+    if scenario.run.warm_tiers is not None:
+        return {"run.warm_tiers": _time(scenario.run.warm_tiers)}
+    if cannot_warm(scenario) is not None:
+        return {}
+    if requests >= BRIEF or load_one.requests_per_s is None or load_one.turns <= 1:
+        return {"run.warm_tiers": "auto"}
+    return {"run.warm_tiers": units.exact(STAYS * stay_s(resolved, load_one), "time")}
 
 
 def real_load(resolved: Resolved, load: float) -> float:
@@ -70,61 +102,90 @@ def _judged(resolved: Resolved, requests: int) -> int:
     return min(requests, own) if own else requests
 
 
-def _scaled(resolved: Resolved, load_one: Offered, load: float, requests: int, ramp: float) -> dict[str, str]:
-    """Return what is set for the load and for the length of the run."""
-    workload = resolved.scenario.workload
-    if load_one.users is not None:
-        users = max(1, round(load_one.users * load))
-        return {"workload.arrival.users": str(users)} | _closed(workload, users, load_one, requests)
-    assert load_one.requests_per_s is not None
-    per_s = load_one.requests_per_s * load
-    total = requests + ceil(ramp * per_s)
-    return _OPEN.get(type(workload), _synthetic)(workload, load_one, load, total)
+def _time(value: float | Literal["auto"]) -> str:
+    return value if value == "auto" else units.exact(value, "time")
 
 
-def _closed(workload: Any, users: int, load_one: Offered, requests: int) -> dict[str, str]:
-    """Return how much a closed loop takes: each user has been through two sessions when the judged requests begin."""
-    total = requests + ceil(2 * users * load_one.turns)
-    if isinstance(workload, TraceWorkload):
-        return {"workload.limit": str(_at_most(workload.limit, ceil(total / load_one.turns)))}
-    return {"workload.requests": str(total)} | ({"run.duration": "null"})
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is set for the load and for the length of one run."""
+
+    resolved: Resolved
+    load_one: Offered
+    load: float
+    requests: int
+    fill_s: float
+    warm: bool
+
+    def settings(self) -> dict[str, str]:
+        """Return value by path."""
+        workload = self.resolved.scenario.workload
+        if self.load_one.users is not None:
+            return self.closed(workload, max(1, round(self.load_one.users * self.load)))
+        return _OPEN.get(type(workload), _Run.synthetic)(self, workload)
+
+    @property
+    def per_s(self) -> float:
+        """Requests that come in a second."""
+        assert self.load_one.requests_per_s is not None
+        return self.load_one.requests_per_s * self.load
+
+    @property
+    def total(self) -> int:
+        """Requests of the timed run."""
+        return self.requests + ceil(self.fill_s * self.per_s)
+
+    def closed(self, workload: Any, users: int) -> dict[str, str]:
+        """Bound a closed loop: from cold, each user has been through two sessions when the judged requests begin."""
+        turns = self.load_one.turns
+        total = self.requests + ceil(users if self.warm else STAYS * users * turns)
+        found = {"workload.arrival.users": str(users), "run.duration": "null"}
+        if isinstance(workload, TraceWorkload):
+            return found | {"workload.limit": self.recorded(workload.limit, ceil(total / turns))}
+        return found | {"workload.requests": str(total)}
+
+    def synthetic(self, workload: Any) -> dict[str, str]:
+        """Bound the run by time: a number of requests would cut the last sessions short, and with them the load."""
+        return {
+            "workload.arrival.rate": units.exact(workload.arrival.rate * self.load, "request_rate"),
+            "workload.requests": "null",
+            "run.duration": units.exact(self.total / self.per_s, "time"),
+        }
+
+    def batches(self, workload: Any) -> dict[str, str]:
+        """Batches that come again and again."""
+        interval = units.exact(workload.interval / self.load, "time")
+        return {"workload.interval": interval, "workload.requests": str(self.total)}
+
+    def trace(self, workload: Any) -> dict[str, str]:
+        """A recording; of sessions that start at a rate, what they do in themselves stays as fast as it was."""
+        limit = self.recorded(workload.limit, ceil(self.total / self.load_one.turns))
+        rate = getattr(workload.arrival, "rate", None)
+        if rate is not None:
+            scaled = {"workload.arrival.rate": units.exact(rate * self.load, "request_rate")}
+        else:
+            scaled = {"workload.time_scale": repr(workload.time_scale / self.load)}
+        return scaled | {"workload.limit": limit}
+
+    def clients(self, workload: Any) -> dict[str, str]:
+        """Recorded clients, whose rates are scaled."""
+        requests = self.recorded(workload.requests, self.total)
+        return {"workload.rate_scale": repr(workload.rate_scale * self.load), "workload.requests": requests}
+
+    def fitted(self, workload: Any) -> dict[str, str]:
+        """A fitted workload, which draws as many as it is asked for."""
+        return {"workload.rate_scale": repr(workload.rate_scale * self.load), "workload.requests": str(self.total)}
+
+    def recorded(self, own: int | None, wanted: int) -> str:
+        """Return how much of a recording is used: its first half passes where tiers are warmed."""
+        wanted = 2 * wanted if self.warm else wanted
+        return str(min(own, wanted) if own else wanted)
 
 
-def _synthetic(workload: Any, load_one: Offered, load: float, total: int) -> dict[str, str]:
-    """Bound the run by time: a number of requests would cut the last sessions short, and with them the load."""
-    assert load_one.requests_per_s is not None
-    return {
-        "workload.arrival.rate": units.exact(workload.arrival.rate * load, "request_rate"),
-        "workload.requests": "null",
-        "run.duration": units.exact(total / (load_one.requests_per_s * load), "time"),
-    }
-
-
-def _batches(workload: Any, load_one: Offered, load: float, total: int) -> dict[str, str]:
-    return {"workload.interval": units.exact(workload.interval / load, "time"), "workload.requests": str(total)}
-
-
-def _trace(workload: Any, load_one: Offered, load: float, total: int) -> dict[str, str]:
-    limit = str(_at_most(workload.limit, ceil(total / load_one.turns)))
-    rate = getattr(workload.arrival, "rate", None)
-    if rate is not None:
-        return {"workload.arrival.rate": units.exact(rate * load, "request_rate"), "workload.limit": limit}
-    return {"workload.time_scale": repr(workload.time_scale / load), "workload.limit": limit}
-
-
-def _rates(workload: Any, load_one: Offered, load: float, total: int) -> dict[str, str]:
-    requests = str(_at_most(workload.requests, total))
-    return {"workload.rate_scale": repr(workload.rate_scale * load), "workload.requests": requests}
-
-
-def _at_most(own: int | None, wanted: int) -> int:
-    return min(own, wanted) if own else wanted
-
-
-_OPEN: dict[type[Section], Callable[[Any, Offered, float, int], dict[str, str]]] = {
-    BatchWorkload: _batches,
-    TraceWorkload: _trace,
-    ClientsWorkload: _rates,
-    FittedWorkload: _rates,
+_OPEN: dict[type[Section], Callable[[_Run, Any], dict[str, str]]] = {
+    BatchWorkload: _Run.batches,
+    TraceWorkload: _Run.trace,
+    ClientsWorkload: _Run.clients,
+    FittedWorkload: _Run.fitted,
 }
 """By kind of workload; the others have arrivals with a rate."""

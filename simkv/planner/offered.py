@@ -108,21 +108,22 @@ def _offered(of: _Keyed, seed: int) -> Offered:
     )
 
 
-def ramp_s(resolved: Resolved, load_one: Offered) -> float:
-    """Return how long a run takes until about as many requests are there as ever will be.
-
-    Twice what a session (or a single request) stays, with steps that take twice those of one sequence alone: as long
-    as fewer are there than later, latencies are too good.
-    """
+def served_s(resolved: Resolved, load_one: Offered) -> float:
+    """Return about how long a request is served, by steps that take twice those of one sequence alone."""
     step_s = cost(resolved).decode(1, round(load_one.prompt_tokens + load_one.output_tokens / 2))[0]
-    return 2 * (load_one.pauses_s + load_one.turns * load_one.output_tokens * 2 * step_s)
+    return 2 * load_one.output_tokens * step_s
+
+
+def stay_s(resolved: Resolved, load_one: Offered) -> float:
+    """Return about how long a session stays: answers and the pauses between them; of single requests, one answer."""
+    return load_one.pauses_s + load_one.turns * served_s(resolved, load_one)
 
 
 def _unbounded(resolved: Resolved, users: int | None) -> Resolved:
     """Return the scenario without its own bounds, so that sessions are whole."""
-    scenario = resolved.scenario
+    scenario = replaced(resolved.scenario, ["run", "warm_tiers"], None)
     if isinstance(scenario.workload, TraceWorkload | ClientsWorkload | FittedWorkload):
-        return resolved
+        return replace(resolved, scenario=scenario)
     scenario = replaced(scenario, ["workload", "requests"], _ENDLESS)
     return replace(resolved, scenario=replaced(scenario, ["run", "duration"], None))
 

@@ -22,6 +22,7 @@ from simkv.planner.space import Choice, LeftOut, Space, space
 from simkv.planner.types import Slo
 from simkv.results.quantity import digits, seconds
 from simkv.results.slo import split_key
+from simkv.scenario.as_measured import Measured
 from simkv.sweep.pareto import front
 from simkv.sweep.simulate import Written
 
@@ -29,13 +30,21 @@ FINALISTS = 3
 """Confirmed with several seeds."""
 
 
-def search(written: Written, *, workers: Workers, store: Store | None = None, report: Report | None = None) -> Found:
+def search(
+    written: Written,
+    *,
+    workers: Workers,
+    store: Store | None = None,
+    report: Report | None = None,
+    measured: Measured | None = None,
+) -> Found:
     """Return the best candidate of ``plan.vary``, with all that was found on the way.
 
+    ``measured``: how a measured run corrects the machines' figures.
     The same scenario gives the same answer, whatever workers there are; with a ``store`` nothing is simulated twice.
     Raises InputError for a plan that asks what makes no sense, :class:`NoPlan` where no candidate will do.
     """
-    there = space(written)
+    there = space(written, measured)
     first = there.choices[0].resolved
     slo, load_one = slo_of(first), offered(first, first.scenario.run.seed)
     check(first, load_one)

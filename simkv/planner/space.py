@@ -11,6 +11,7 @@ from simkv.errors import InfeasibleError, InputError, Problem, SimkvError
 from simkv.planner.prices import check_names, one_currency, unit_price
 from simkv.planner.types import Candidate, Unit
 from simkv.scenario import load as loading
+from simkv.scenario.as_measured import Measured
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.plan_schema import Plan
 from simkv.scenario.resolve import Resolved, replaced
@@ -70,9 +71,10 @@ def plan_of(written: Written) -> Plan:
     return plan
 
 
-def space(written: Written) -> Space:
+def space(written: Written, measured: Measured | None = None) -> Space:
     """Return every combination of ``plan.vary`` that can be built, once, and the others with their reasons.
 
+    ``measured``: how a measured run corrects the machines' figures.
     Raises InputError for a plan that names what no scenario has, too many combinations, or none that can be.
     """
     plan = plan_of(written)
@@ -81,7 +83,7 @@ def space(written: Written) -> Space:
     choices: dict[str, Choice] = {}
     left_out: list[LeftOut] = []
     for values in _combinations(axes):
-        found = _choice(written, plan, axes, values)
+        found = _choice(Case(written, measured=measured), plan, axes, values)
         if isinstance(found, LeftOut):
             left_out.append(found)
             continue
@@ -127,14 +129,14 @@ def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, str]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _choice(written: Written, plan: Plan, axes: Sequence[Axis], values: dict[str, str]) -> Choice | LeftOut:
+def _choice(base: Case, plan: Plan, axes: Sequence[Axis], values: dict[str, str]) -> Choice | LeftOut:
     """Return one combination as one unit of it, or why it can't be."""
     counts = {axis.path: int(values[axis.name]) for axis in axes if axis.path in (COUNT, HOSTS)}
     chosen = [axis for axis in axes if axis.path not in (COUNT, HOSTS)]
     settings = assignments(chosen, values)
     named = _named(axes, values, "")
     try:
-        one = Case(written, (*settings, f"{COUNT}=1", f"{HOSTS}=1"))
+        one = replace(base, assignments=(*settings, f"{COUNT}=1", f"{HOSTS}=1"))
         resolved = one.resolve()
         full = resolved.instance.gpus // resolved.scenario.replicas.tensor_parallel if resolved.instance else 1
         replicas, units = _counted(full, counts)
