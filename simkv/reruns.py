@@ -7,6 +7,7 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from threading import Lock
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Reruns:
 
     def __init__(self, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> None:
         self.hits = 0
+        self._lock = Lock()  # the threads of a cluster's worker share what is kept
         self._kept: OrderedDict[bytes, RunData] = OrderedDict()
         self._most_runs = most_runs
         self._most_bytes = most_bytes
@@ -32,13 +34,17 @@ class Reruns:
         ``workload`` says which requests arrive (None: nobody can tell). Nobody may change what is returned.
         """
         key = _key(config, workload, seed) if workload is not None else None
-        if key is not None and key in self._kept:
-            self.hits += 1
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        if key is None:
+            return simulate()
+        with self._lock:
+            if key in self._kept:
+                self.hits += 1
+                self._kept.move_to_end(key)
+                return self._kept[key]
         data = simulate()
-        if key is not None and not data.interrupted:
-            self._keep(key, data)
+        if not data.interrupted:
+            with self._lock:
+                self._keep(key, data)
         return data
 
     def _keep(self, key: bytes, data: RunData) -> None:

@@ -19,9 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs" / "calc.md", ROOT / "docs" / "eviction.md")
+PAGES = (README, ROOT / "docs" / "calc.md", ROOT / "docs" / "eviction.md", ROOT / "docs" / "sweep.md")
 BLOCK = re.compile(r"(<!-- output of: (?P<command>simkv .+?) -->\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
 WALL = re.compile(r"\d[\d.,]* ?(?:ms|s|min) (?:of )?(?:wall|real)\b[^\n]*|(?:took|wall(?: time)?:?) [^\n]*")
+_WRITERS = {"run": "", "sweep": "-sweep"}
+"""Commands with a result folder, and how its name ends."""
 
 
 def steady(output: str, folder: str, shown: str) -> str:
@@ -37,9 +39,9 @@ def run(command: str) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         words[0] = str(simkv)
         folder, shown = f"{scratch}/out", ""
-        if words[1] == "run" and "--out" not in words:
+        if words[1] in _WRITERS and "--out" not in words:
             words += ["--out", folder]
-            shown = f"reports/{Path(words[2]).stem}"
+            shown = f"reports/{Path(words[2]).stem}{_WRITERS[words[1]]}"
         env = {"COLUMNS": "100", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
         done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from simkv.errors import InputError
+from simkv.sweep.best import front_of, lines
 from simkv.sweep.pareto import Objective, costs, front, parse_objectives
+from simkv.sweep.point import Ended, Point
+from simkv.sweep.settings import Setting, settings
 
 SMALL = st.integers(0, 6).map(float) | st.sampled_from([float("inf"), float("nan"), -1.5])
 
@@ -66,3 +69,32 @@ def test_objectives_turn_what_should_be_large_round() -> None:
 def test_objective_without_a_direction_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InputError, match=r"--objective.*METRIC:min or METRIC:max"):
         parse_objectives(text)
+
+
+def place(**params: str) -> Setting:
+    cost = 1.0 if params["p"] == "1.0" else 2.0
+    point = Point(params, 0, "")
+    return settings([Ended(point, "done", 1, {"makespan_s": cost, "output_tokens": 5 * cost})])[0]
+
+
+def test_lines_of_equal_points_are_one_with_any_or_the_values_that_are_equal() -> None:
+    axes = {"p": ["0.1", "0.5", "1.0"], "beta": ["0", "0.9"]}
+    found = [place(p=p, beta=beta) for p in axes["p"] for beta in axes["beta"]]
+    best = front_of(found, parse_objectives("makespan_s:min,output_tokens:max"))
+    assert list(best.settings) == found
+    assert [params for params, _ in lines(best, axes)] == [
+        {"p": "0.1, 0.5", "beta": "any"},
+        {"p": "1.0", "beta": "any"},
+    ]
+    some = front_of(found[:-1], parse_objectives("makespan_s:min,output_tokens:max"))
+    assert {"p": "1.0", "beta": "0"} in [params for params, _ in lines(some, axes)]
+
+
+def test_front_drops_objectives_that_are_the_same_everywhere_and_counts_points_without_one() -> None:
+    rows = [{"itl_s": {"p95": 1.0}, "ttft_s": {"p95": 3.0}}, {"itl_s": {"p95": 2.0}, "ttft_s": {"p95": 3.0}}]
+    rows += [{"itl_s": None, "ttft_s": {"p95": 3.0}}]
+    ended = [Ended(Point({"p": str(k)}, 0, ""), "done", 1, row) for k, row in enumerate(rows)]
+    best = front_of(settings(ended))
+    assert [str(objective) for objective in best.objectives] == ["itl_s.p95:min"]
+    assert [setting.params["p"] for setting in best.settings] == ["0"]
+    assert best.without == 1

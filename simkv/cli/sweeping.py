@@ -78,14 +78,13 @@ def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) 
             )
         with Store(folder / FILE) as store:
             replace_file(folder / SCENARIO, lambda path: path.write_text(_as_given(what.written), "utf-8"))
-            _say_before(layout, store, workers.size)
+            _say_before(layout, store, workers.size, cluster)
             try:
                 with Progress() as shown:
-                    run_all(layout, workers, store, _Teller(shown, workers.size))
+                    result = run_all(layout, workers, store, _Teller(shown, workers.size))
             except KeyboardInterrupt:
                 _stopped(folder, len(layout.points))
                 raise typer.Exit(INTERRUPTED) from None
-    result = read(folder)
     write(result, folder)
     return result
 
@@ -114,7 +113,7 @@ def counts(tally: Tally) -> str:
     return f"{tally.done + tally.failed:,}/{tally.runs:,} runs" + (f" ({parts})" if parts else "")
 
 
-def _say_before(layout: Layout, store: Store, size: int) -> None:
+def _say_before(layout: Layout, store: Store, size: int, cluster: str | None) -> None:
     """Say what there is to do, and, where some of it was done before, how long the rest will take."""
     finished = store.finished()
     kept = [job.key for job in layout.jobs if job.key in finished]
@@ -124,8 +123,8 @@ def _say_before(layout: Layout, store: Store, size: int) -> None:
     parts += [f"{shared:,} of them answered by another's run"] if shared else []
     parts += [f"{layout.unfit:,} that can't be simulated"] if layout.unfit else []
     parts += [f"{len(kept):,} of {runs:,} runs kept from before"] if kept else []
-    processes = f"{size} process{'es' if size > 1 else ''}"
-    typer.echo(f"{', '.join(parts)}; on {processes}", err=True)
+    where = f"{size} process{'es' if size > 1 else ''}" if cluster is None else f"{size} threads of {cluster}"
+    typer.echo(f"{', '.join(parts)}; on {where}", err=True)
     walls = [found.wall_s for key in kept[:_ASKED] if (found := store.get(key)) is not None]
     if walls and len(kept) < runs:
         _say_estimate(sum(walls) / len(walls), runs - len(kept), size)

@@ -15,6 +15,8 @@ from simkv.sweep.settings import Setting
 
 ANY = "any"
 """Stands for every value of an axis."""
+_NAMED = 3
+"""Values of an axis that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def _differs(column: NDArray[np.float64]) -> bool:
 
 
 def lines(found: Front, axes: Mapping[str, Sequence[str]]) -> Iterator[tuple[dict[str, str], Setting]]:
-    """Yield the front's settings, those that are equal in every objective as one.
+    """Yield the front's settings, those that are equal in every objective as one, with one that stands for them.
 
     ``axes``: every value of each; an axis that takes all of them in equal settings reads ``any``.
     """
@@ -75,20 +77,33 @@ def lines(found: Front, axes: Mapping[str, Sequence[str]]) -> Iterator[tuple[dic
         values = (mean.value if (mean := setting.mean(o.metric)) else np.nan for o in found.objectives)
         groups.setdefault(tuple(values), []).append(setting)
     for group in groups.values():
-        rows = [dict(setting.params) for setting in group]
-        for axis, values_of in axes.items():
-            rows = _merged(rows, axis, values_of)
+        rows = [_Row({name: (value,) for name, value in s.params.items()}, s) for s in group]
+        for axis in reversed(list(axes)):
+            rows = _merged(rows, axis)
         for row in rows:
-            yield row, next(s for s in group if all(row[name] in (value, ANY) for name, value in s.params.items()))
+            yield {name: _said(values, axes[name]) for name, values in row.values.items()}, row.first
 
 
-def _merged(rows: Sequence[dict[str, str]], axis: str, values: Sequence[str]) -> list[dict[str, str]]:
-    """Return ``rows`` with those that differ in ``axis`` alone, and have each of its values, as one."""
-    groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Equal settings that are every combination of these values."""
+
+    values: dict[str, tuple[str, ...]]
+    first: Setting
+
+
+def _merged(rows: Sequence[_Row], axis: str) -> list[_Row]:
+    """Return ``rows`` with those that differ in ``axis`` alone as one."""
+    groups: dict[tuple[tuple[str, ...], ...], list[_Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(value for name, value in row.items() if name != axis), []).append(row)
-    merged = []
-    for group in groups.values():
-        whole = len(values) > 1 and set(values) <= {row[axis] for row in group}
-        merged += [{**group[0], axis: ANY}] if whole else group
-    return merged
+        groups.setdefault(tuple(values for name, values in row.values.items() if name != axis), []).append(row)
+    return [
+        _Row({**group[0].values, axis: tuple(v for row in group for v in row.values[axis])}, group[0].first)
+        for group in groups.values()
+    ]
+
+
+def _said(values: Sequence[str], all_values: Sequence[str]) -> str:
+    if len(values) > 1 and set(values) >= set(all_values):
+        return ANY
+    return ", ".join(values) if len(values) <= _NAMED else f"{values[0]}, ..., {values[-1]} ({len(values)})"

@@ -12,7 +12,7 @@ from simkv.sweep.leaves import HEADLINE, chosen, columns, leaves, nested
 from simkv.sweep.order import ordered
 from simkv.sweep.pareto import Objective
 from simkv.sweep.point import Ended, number_or_text
-from simkv.sweep.rows import point_rows
+from simkv.sweep.rows import PARAMS, point_rows
 from simkv.sweep.settings import Setting, settings
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ class SweepResult:
         import pandas as pd
 
         found = self.front()
-        return pd.DataFrame([front_row(setting, found.objectives) for setting in found.settings])
+        rows = (front_row(setting, found.objectives) for setting in found.settings)
+        return pd.DataFrame(
+            [{f"{PARAMS}{name}": value for name, value in row["params"].items()} | row["objectives"] for row in rows]
+        )
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from simkv.sweep.settings import Mean, Setting
 
 _SHOWERS: Mapping[str, Callable[[float | None], str]] = {"s": seconds, "B": data}
 _SHARES = ("hit_rate", "utilization", "slo_attainment", "kv_usage", "load_hidden")
-_FAILED = "failed"
-_STATUS = "points"
+_STATUS = "status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,10 @@ def table(result: SweepResult, metrics: Sequence[str] = (), sort: str | None = N
     names = chosen(metrics, result.metrics, "--metric") if metrics else _main(result)
     found = ordered(result.settings, result.axes, result.metrics, sort)
     columns = {name: [cell(setting, name) for setting in found] for name in names}
-    alike = {name: cells[0] for name, cells in columns.items() if not metrics and len(cells) > 1 and _alike(cells)}
+    done = [k for k, setting in enumerate(found) if setting.found]
+    alike = {} if metrics or len(done) < 2 else {
+        name: cells[done[0]] for name, cells in columns.items() if _alike([cells[k] for k in done])
+    }  # fmt: skip
     head = {axis: [setting.params[axis] for setting in found] for axis in result.axes}
     if any(not setting.found for setting in found) or any(len(setting.ended) > 1 for setting in found):
         head[_STATUS] = [_state(setting) for setting in found]
@@ -104,10 +106,10 @@ def _alike(cells: Sequence[str]) -> bool:
 
 def _state(setting: Setting) -> str:
     """Return how many seeds are done, and what failed."""
+    if len(setting.ended) == 1:
+        return setting.ended[0].status
     failed = len(setting.ended) - len(setting.found)
-    if not failed:
-        return f"{len(setting.found)} done"
-    return f"{len(setting.found)} done, {failed} {_FAILED}" if setting.found else _FAILED
+    return f"{len(setting.found)} done" + (f", {failed} failed" if failed else "")
 
 
 def _titled(name: str, axes: Mapping[str, Sequence[str]]) -> str:
