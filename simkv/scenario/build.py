@@ -226,25 +226,24 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
         return _source(resolved, workload, seed, run.duration)
     bound: int | None = getattr(workload, "requests", None)
     endless = not isinstance(workload, TraceWorkload | ClientsWorkload)
-    if endless and bound is not None:
-        workload = workload.model_copy(update={"requests": ENDLESS})
+    if endless:
+        workload = workload.model_copy(update={"requests": _ENDLESS})
     original = _source(resolved, workload, seed, None)
     return _handover(resolved, original, bound if endless else None, endless)
 
 
-ENDLESS = 1 << 60
+_ENDLESS = 1 << 60
 """Requests; more than anybody asks a source for."""
 
 
 def _handover(resolved: Resolved, original: Source, requests: int | None, endless: bool) -> Source:
-    from copy import deepcopy
-
+    """Return ``original`` with its beginning untimed, and ``requests`` of it timed after that."""
     from simkv.sim.warm import AssumedService
     from simkv.workload.handover import Handover
 
     run = resolved.scenario.run
     assert run.warm_tiers is not None
-    service = AssumedService(deepcopy(cost(resolved)), resolved.scenario.engine.max_num_seqs)
+    service = AssumedService(cost(resolved), resolved.scenario.engine.max_num_seqs, resolved.scenario.replicas.count)
     return Handover(original, run.warm_tiers, service, requests, endless)
 
 

@@ -77,6 +77,7 @@ class UntimedReuse:
     def __init__(self, engine: Engine, offload: OffloadConfig, lane: UntimedLane) -> None:
         self.engine = engine
         self._lane = lane
+        self._pushed_out: dict[Live, bool] = {}
         self._least_read_tokens = 0 if engine.reads_on_demand else offload.prefetch_min_tokens
 
     def arrive(self, live: Live) -> None:
@@ -108,22 +109,28 @@ class UntimedReuse:
 
     def end(self, live: Live) -> None:
         """Let ``live`` go with all of its output."""
-        engine = self.engine
-        if live not in engine.running:
-            return  # it had to make room
-        del engine.running[live]
+        engine, config = self.engine, self.engine.config
+        if self._pushed_out.pop(live, False):
+            self.arrive(live)
+        if engine.running.pop(live, self) is self:
+            return  # it ended early
         assert live.handle is not None
-        more = engine.config.blocks(live.last_tokens) - live.handle.end - live.blocks_held
+        more = config.blocks(live.last_tokens) - live.handle.end - live.blocks_held
+        while more > engine.pool.available_blocks:
+            self._push_out(next(reversed(engine.running)))
         if more > 0:
-            while more > engine.pool.available_blocks:
-                self.end(next(iter(engine.running)))
             engine.holdings.take(more)
             live.blocks_held += more
         engine.holdings.release(live, live.last_tokens, keep_outputs=True)
-        if engine.tiers.dram is not None and engine.config.prefix_caching:
-            prompt_blocks = live.request.prompt_tokens // engine.config.block_tokens
-            engine.mover.touch(live.request.spans, prompt_blocks, live.owner)
+        if engine.tiers.dram is not None and config.prefix_caching:
+            engine.mover.touch(live.request.spans, live.request.prompt_tokens // config.block_tokens, live.owner)
         self._lane.flush()
+
+    def _push_out(self, live: Live) -> None:
+        """Have ``live`` give its blocks back, to begin again when it ends."""
+        del self.engine.running[live]
+        self._pushed_out[live] = True
+        self.engine.holdings.release(live, live.tokens, keep_outputs=False)
 
     def _found(self, live: Live) -> tuple[Match, LowerHit]:
         """Return what ``live`` would find now, in VRAM and below."""

@@ -51,9 +51,10 @@ def warm(system: System, source: Handover) -> Warmed:
     for engine in system.engines:
         engine.mover.waited.clear()
     written = system.tier_written_blocks()
-    for tier in pools.values():
-        for pool in tier:
-            pool.written_blocks = 0
+    for pool in (pool for tier in pools.values() for pool in tier):
+        if not pool.written_blocks:  # nothing ever comes here, so nothing was here before
+            pool.index.evict(pool.index.resident_blocks)
+        pool.written_blocks = 0
     return Warmed(passing.requests, passing.until_s, passing.settled, written)
 
 
@@ -94,36 +95,38 @@ class _Passage:
 
 
 class AssumedService:
-    """How long a request is assumed to be served: its whole prompt alone, its output among ``SEQUENCES`` like it.
+    """How long a request is assumed to be served: its prefill alone, its output among those that are under way.
 
-    First-order times of the step cost, lengths rounded up to a power of the root of two.
+    First-order times of the step cost, for numbers as coarse as the powers of the root of two.
     """
 
-    SEQUENCES = 16
-
-    def __init__(self, cost: StepCost, max_num_seqs: int) -> None:
-        """``cost`` is asked for what may lie outside of what was measured: give a copy where that is noted."""
+    def __init__(self, cost: StepCost, max_num_seqs: int, replicas: int) -> None:
+        """``cost`` is asked for what the run itself may never ask: give one of its own."""
         self._cost = cost
-        self._sequences = min(self.SEQUENCES, max_num_seqs)
-        self._prefill_s: dict[int, float] = {}
-        self._token_s: dict[int, float] = {}
+        self._most = max_num_seqs
+        self._replicas = replicas
+        self._prefill_s: dict[tuple[int, int], float] = {}
+        self._token_s: dict[tuple[int, int], float] = {}
 
-    def __call__(self, request: Request) -> float:
-        """Return the seconds from arrival to end of ``request``."""
-        prompt, context = _rounded(request.prompt_tokens), _rounded(request.prompt_tokens + request.output_tokens // 2)
-        prefill_s, token_s = self._prefill_s.get(prompt), self._token_s.get(context)
+    def __call__(self, request: Request, computed_tokens: int, under_way: int) -> float:
+        """Return the seconds from arrival to end of ``request``, of whose prompt so many tokens are computed."""
+        prefill = _coarse(computed_tokens), _coarse(request.prompt_tokens - computed_tokens)
+        sequences = _coarse(min(self._most, -(-under_way // self._replicas)))
+        batch = sequences, _coarse(request.prompt_tokens + request.output_tokens // 2)
+        prefill_s, token_s = self._prefill_s.get(prefill), self._token_s.get(batch)
         if prefill_s is None:
-            prefill_s = self._prefill_s[prompt] = self._cost.mixed(0, 0, [(prompt, 0)], 1)
+            prefill_s = self._prefill_s[prefill] = self._cost.mixed(0, 0, [prefill], 1)
         if token_s is None:
-            batch = self._sequences
-            token_s = self._token_s[context] = self._cost.decode(batch, batch * context)[0]
+            token_s = self._token_s[batch] = self._cost.decode(sequences, sequences * batch[1])[0]
         return prefill_s + (request.output_tokens - 1) * token_s
 
 
-def _rounded(tokens: int) -> int:
-    """Round up to a power of two, or to one and a half times one."""
-    power = 1 << (tokens - 1).bit_length()
-    return power - power // 4 if tokens <= power - power // 4 else power
+def _coarse(tokens: int) -> int:
+    """Return about as many tokens: the middle of two powers of two, or of one of them and that."""
+    if tokens < 4:
+        return tokens
+    quarter = 1 << (tokens.bit_length() - 3)
+    return 5 * quarter if tokens < 6 * quarter else 7 * quarter
 
 
 def _capacity_tokens(pools: dict[str, list[KVPool]]) -> float:

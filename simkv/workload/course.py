@@ -1,4 +1,4 @@
-"""A workload taken through without serving it: requests last as long as an estimate says."""
+"""A workload taken through without serving it: requests last as long as somebody says."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from math import inf
 
 from simkv.workload.request import Request, Source
 
-Service = Callable[[Request], float]
-"""Seconds from a request's arrival to its end, estimated."""
+Lasts = Callable[[Request], float]
+"""Seconds from a request's arrival to its end, asked for when it arrives."""
 
 END, ARRIVAL = 0, 1
 
@@ -20,9 +20,9 @@ class Course:
     The source starts over. Between two events whoever drives it may stop and take what is under way: :meth:`under_way`.
     """
 
-    def __init__(self, source: Source, service: Service) -> None:
+    def __init__(self, source: Source, lasts: Lasts) -> None:
         self.source = source
-        self._service = service
+        self._lasts = lasts
         self._open = source.arrivals()
         self._first: Request | None = next(self._open, None)
         """The next of the open arrivals."""
@@ -55,7 +55,7 @@ class Course:
                 for follower in self.source.after(request, now, True):
                     heappush(self._due, (max(now, follower.arrival_s), ARRIVAL, follower.id, follower))
                 return now, request, False
-        heappush(self._due, (now + self._service(request), END, request.id, request))
+        heappush(self._due, (now + self._lasts(request), END, request.id, request))
         return now, request, True
 
     def under_way(self) -> Iterator[tuple[float, Request, bool]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from math import inf
@@ -17,16 +17,23 @@ from typing import Literal, Protocol
 
 from simkv.errors import InputError, Problem
 from simkv.workload.ceiling import Ceiling
-from simkv.workload.course import Course, Service
+from simkv.workload.course import Course
 from simkv.workload.request import Request, Source
 from simkv.workload.settled import Settling
 
-FIRST_STRETCH = 1024
+FIRST_LOOK = 512
 MOST_REQUESTS = 65_536
-"""``auto`` lets no more pass: twice as many before each look, until a stretch is settled."""
+"""``auto`` lets no more pass: half as many again from look to look, until what came in between is settled."""
+UNBOUNDED = 1_000_000_000
+"""Timed requests from which on all that come are."""
 MOST_ASKED = 2_000_000
 """Of a given time."""
 PATH = "run.warm_tiers"
+
+
+Service = Callable[[Request, int, int], float]
+"""Estimates the seconds from a request's arrival to its end, of how many tokens of its prompt are computed, and how
+many requests are under way, itself among them."""
 
 
 class Watcher(Protocol):
@@ -50,6 +57,8 @@ class Passing:
     """Whether longer would change nothing relevant; None for a recording, and where a time was asked for."""
     fresh_tokens: array[float]
     """Tokens that nothing before named, summed up over the requests that pass."""
+    service_s: array[float]
+    """How long each of them is assumed to be served."""
     tokens: int
     """Prompt and output tokens of all that pass."""
     timed: frozenset[int] | None
@@ -118,7 +127,8 @@ class Handover:
     def replay(self, watcher: Watcher | None = None) -> None:
         """Start over and let the beginning pass, for ``watcher`` to see; :meth:`arrivals` goes on from there."""
         passing = self.passing
-        course = self._course = Course(self.original, self._service)
+        assumed = iter(passing.service_s)
+        course = self._course = Course(self.original, lambda request: next(assumed))
         left = passing.requests
         while left or course.next_s < passing.until_s:
             _, request, arrives = course.step()
@@ -179,35 +189,36 @@ class Handover:
     # ---- how much passes
 
     def _find(self) -> Passing:
-        course = Course(self.original, self._service)
-        amount = self._amount
+        amount, settled = self._amount, None
+        passed = _Passed(self.original, self._service)
         if amount != "auto":
-            passed = _Passed(course)
             passed.to_time(amount)
-            settled, until_s = None, amount
         elif self._endless:
-            passed = _Passed(course)
-            settled, until_s = passed.to_steady_state(), passed.next_arrival_s()
+            settled = passed.to_steady_state()
         else:
-            half = min(MOST_REQUESTS, _count(course) // 2)
-            course = Course(self.original, self._service)
-            passed = _Passed(course)
-            passed.to_number(half)
-            settled, until_s = None, passed.next_arrival_s()
+            passed.to_number(min(MOST_REQUESTS, self._count() // 2))
+        requests, until_s = passed.requests, passed.next_arrival_s() if amount == "auto" else amount
+        service_s, fresh_tokens, tokens = passed.service_s[:], passed.fresh_tokens[:], passed.tokens
         timed, last_s = self._timed(passed)
-        return Passing(passed.requests, until_s, settled, passed.fresh, passed.tokens, timed, last_s)
+        return Passing(requests, until_s, settled, fresh_tokens, service_s, tokens, timed, last_s)
+
+    def _count(self) -> int:
+        course, requests = Course(self.original, lambda request: self._service(request, request.prompt_tokens, 1)), 0
+        while course.next_s < inf:
+            requests += course.step()[2]
+        return requests
 
     def _timed(self, passed: _Passed) -> tuple[frozenset[int] | None, float]:
         """Return the ids of the timed requests and when the last of them arrives, as estimated."""
         if passed.next_arrival_s() == inf:
             what = f"the whole workload, {passed.requests:,} requests, passes untimed, and nothing is left to be timed"
             raise InputError(Problem(what, "shorten it, or lengthen the workload", path=PATH, value=str(self._amount)))
-        if self._requests is None:
+        if self._requests is None or self._requests >= UNBOUNDED:
             return None, inf
-        course, last_s = passed.course, 0.0
+        last_s = 0.0
         ids: list[int] = []
-        while len(ids) < self._requests and course.next_s < inf:
-            now, request, arrives = course.step()
+        while len(ids) < self._requests and passed.course.next_s < inf:
+            now, request, arrives = passed.step()
             if arrives:
                 ids.append(request.id)
                 last_s = now
@@ -215,12 +226,15 @@ class Handover:
 
 
 class _Passed:
-    """What has passed of a course so far, and what was new in it."""
+    """What has passed of a source so far, and what was new in it."""
 
-    def __init__(self, course: Course) -> None:
-        self.course = course
+    def __init__(self, source: Source, service: Service) -> None:
+        self.course = Course(source, self._lasts)
         self.requests = self.tokens = 0
-        self.fresh: array[float] = array("d")
+        self.fresh_tokens: array[float] = array("d")
+        self.service_s: array[float] = array("d")
+        self._service = service
+        self._under_way = 0
         self._fresh_tokens = 0.0
         self._ceiling = Ceiling(1)
         self._settling = Settling()
@@ -228,7 +242,7 @@ class _Passed:
     def to_time(self, until_s: float) -> None:
         """Let everything before ``until_s`` pass."""
         while self.course.next_s < until_s:
-            self._step()
+            self.step()
             if self.requests > MOST_ASKED:
                 what = f"more than {MOST_ASKED:,} requests would pass untimed"
                 raise InputError(Problem(what, "shorten it, or write auto", path=PATH, value=f"{until_s:g} s"))
@@ -236,45 +250,44 @@ class _Passed:
     def to_number(self, requests: int) -> None:
         """Let so many requests pass, or all where there are fewer."""
         while self.requests < requests and self.course.next_s < inf:
-            self._step()
+            self.step()
 
     def to_steady_state(self) -> bool:
         """Let pass what it takes; return False where that was more than is let pass."""
-        stretch = FIRST_STRETCH
-        while True:
-            self.to_number(stretch // 2)
-            self._settling.stretch()
-            self.to_number(stretch)
+        self.to_number(FIRST_LOOK)
+        self._settling.stretch()
+        while self.requests < MOST_REQUESTS and self.course.next_s < inf:
+            self.to_number(min(MOST_REQUESTS, self.requests + self.requests // 2))
             if self._settling.stretch():
                 return True
-            if stretch >= MOST_REQUESTS or self.requests < stretch:
-                return False
-            stretch *= 2
+        return False
 
     def next_arrival_s(self) -> float:
         """Let pass what ends before the next arrival, and return when that is."""
         course = self.course
         while course.next_s < inf and not course.arrives:
-            self._step()
+            self.step()
         return course.next_s
 
-    def _step(self) -> None:
-        _, request, arrives = self.course.step()
-        if arrives:
-            self.requests += 1
-            self._settling.add(request)
-            seen = self._ceiling.add_uncapped(request)
-            tokens = request.prompt_tokens + request.output_tokens
-            self.tokens += tokens
-            self._fresh_tokens += tokens - seen
-            self.fresh.append(self._fresh_tokens)
-        elif request.session >= 0 and self.course.source.session_over(request):
+    def step(self) -> tuple[float, Request, bool]:
+        """Let the next event happen and return it."""
+        now, request, arrives = self.course.step()
+        self._under_way -= not arrives
+        if not arrives and request.session >= 0 and self.course.source.session_over(request):
             self._ceiling.forget(request)
             self._settling.over(request)
+        return now, request, arrives
 
-
-def _count(course: Course) -> int:
-    requests = 0
-    while course.next_s < inf:
-        requests += course.step()[2]
-    return requests
+    def _lasts(self, request: Request) -> float:
+        """Look at what arrives, and return how long it is assumed to be served."""
+        self.requests += 1
+        self._settling.add(request)
+        seen = self._ceiling.add_uncapped(request)
+        tokens = request.prompt_tokens + request.output_tokens
+        self.tokens += tokens
+        self._fresh_tokens += tokens - seen
+        self.fresh_tokens.append(self._fresh_tokens)
+        self._under_way += 1
+        service_s = self._service(request, max(1, request.prompt_tokens - seen), self._under_way)
+        self.service_s.append(service_s)
+        return service_s

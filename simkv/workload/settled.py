@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 
-AGE = 0.5
-"""What is reused after longer than this share of the time so far, or first appears, may yet change."""
+AGE = 0.75
+"""What comes back after more than this share of the time so far is told too late to be sure of."""
 TOLERANCE = 0.02
-"""Of the prompt tokens of a stretch: less than this unsettled, and longer warming changes nothing relevant."""
+"""Of the prompt tokens of a stretch: with no more unsettled, longer warming changes nothing relevant."""
 
 
 class Settling:
     """Looks at requests in order of arrival, stretch by stretch.
 
-    Unsettled are the prompt tokens that name content last named longer ago than half of the time so far, those of a
-    document that is asked about for the first time, and those of sessions that are older than that: until sessions
-    have begun and ended for a while, there are fewer than there will be.
+    Unsettled are prompt tokens of content that was named last longer ago than three quarters of the time so far, of
+    a document that is asked about for the first time, and of sessions that are older than that: until sessions have
+    begun and ended for a while, there are fewer than there will be.
     """
 
     def __init__(self) -> None:
