@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from simkv import __version__
@@ -16,8 +16,10 @@ from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import Scenario
 from simkv.sweep.axes import Axis, assignments
 from simkv.sweep.check import check, some
+from simkv.sweep.felt import Seen, summary_of_inert
 from simkv.sweep.grid import MOST, Values, grid
 from simkv.sweep.grid import sample as spread
+from simkv.sweep.inert import effective, inert
 from simkv.sweep.point import Point
 from simkv.sweep.simulate import Case, Written, job_of
 
@@ -30,14 +32,18 @@ class Layout:
     """What a sweep will do."""
 
     scenario: str
-    axes: Mapping[str, Sequence[str]]
-    """Every value that a point has, by axis."""
+    axes: tuple[Axis, ...]
     points: tuple[Point, ...]
     """In the order of the grid; the seeds of each in turn."""
     jobs: tuple[Job, ...]
     """One a run; points that differ in what can't matter share one."""
     notes: tuple[str, ...] = ()
     """What was left out of a sample, and where an axis can't matter, in sentences."""
+
+    @property
+    def values(self) -> dict[str, list[str]]:
+        """Every value that a point has, by axis."""
+        return {axis.name: list(dict.fromkeys(p.params[axis.name] for p in self.points)) for axis in self.axes}
 
     @property
     def unfit(self) -> int:
@@ -71,8 +77,8 @@ def lay_out(
         points += drawer.points(params, replications)
         if report is not None:
             report(number / len(values))
-    shown = {axis.name: list(dict.fromkeys(params[axis.name] for params in values)) for axis in axes}
-    return Layout(base.name, shown, tuple(points), tuple(drawer.jobs.values()), notes)
+    notes = (*notes, *summary_of_inert(axes, [Seen(point.params, point.off, None, point.seed) for point in points]))
+    return Layout(base.name, tuple(axes), tuple(points), tuple(drawer.jobs.values()), notes)
 
 
 def loaded(written: Written, axes: Sequence[Axis]) -> Scenario:
@@ -110,19 +116,31 @@ class _Drawer:
 
     def points(self, params: Values, replications: int) -> list[Point]:
         """Return the point at ``params`` under each seed."""
-        case = Case(self._written, assignments(self._axes, params))
+        case = self._case(params)
         try:
             resolved = case.resolve()
         except SimkvError as error:
             seeds = range(self._seed, self._seed + replications)
             return [self._failed(params, seed, error) for seed in seeds]
         first = resolved.scenario.run.seed
-        return [self._point(params, case, resolved, seed) for seed in range(first, first + replications)]
+        off = inert(resolved, self._axes)
+        if off:
+            case, resolved = self._standing_for(case, resolved, effective(params, self._axes, off))
+        jobs = [job_of(case, seed, _label(params), resolved) for seed in range(first, first + replications)]
+        for job in jobs:
+            self.jobs.setdefault(job.key, job)
+        return [Point(params, seed, job.key, None, off) for seed, job in enumerate(jobs, start=first)]
 
-    def _point(self, params: Values, case: Case, resolved: Resolved, seed: int) -> Point:
-        job = job_of(case, seed, _label(params), resolved)
-        self.jobs.setdefault(job.key, job)
-        return Point(params, seed, job.key)
+    def _case(self, params: Values) -> Case:
+        return Case(self._written, assignments(self._axes, params))
+
+    def _standing_for(self, case: Case, resolved: Resolved, params: Values) -> tuple[Case, Resolved]:
+        """Return the case at ``params``, which answers for ``case`` too; where it doesn't resolve, ``case`` itself."""
+        other = self._case(params)
+        try:
+            return other, other.resolve()
+        except SimkvError:
+            return case, resolved
 
     def _failed(self, params: Values, seed: int, error: SimkvError) -> Point:
         given = [self._written.text, *self._written.assignments, *assignments(self._axes, params)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from simkv.jobs.job import Failure
@@ -20,9 +20,11 @@ class Point:
     """Value by axis, as written."""
     seed: int
     key: str
-    """Of the run that answers it; points that differ in what can't matter share one. Empty: there is no such run."""
+    """Of the run that answers it; points that differ in what can't matter share one."""
     failure: Failure | None = None
-    """Why there is none."""
+    """Why no run can answer it."""
+    off: Mapping[str, str] = field(default_factory=dict)
+    """Axes that can't matter there, and why."""
 
 
 @dataclass(frozen=True, slots=True)

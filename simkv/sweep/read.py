@@ -51,7 +51,7 @@ def _owner(place: Path, scenario: str) -> str | None:
     return scenario if command is None else str(command["scenario"])
 
 
-def keep_command(store: Store, command: Command, points: Sequence[Point]) -> None:
+def keep_points(store: Store, command: Command, points: Sequence[Point]) -> None:
     """Keep what is asked for, so that the folder can be read while it is being answered."""
     before = store.get_meta(_META)
     number = before["number"] + 1 if before else 0
@@ -62,6 +62,11 @@ def keep_command(store: Store, command: Command, points: Sequence[Point]) -> Non
         if point.failure is not None and store.get(point.key) is None:
             store.failed(point.key, point.failure, 0.0)
     store.put(_META, asdict(command) | {"number": number})
+
+
+def keep_notes(store: Store, notes: Sequence[str]) -> None:
+    """Keep what is said of the points, now that all are there."""
+    store.put(_META, store.get_meta(_META) | {"notes": list(notes)})
 
 
 def read(folder: Path) -> SweepResult:

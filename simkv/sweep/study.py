@@ -10,11 +10,15 @@ from simkv.jobs.job import Outcome
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.sweep.axes import Axis
+from simkv.sweep.felt import Seen, unfelt
 from simkv.sweep.layout import Layout, lay_out
 from simkv.sweep.point import Ended, Point
-from simkv.sweep.read import Command, keep_command
+from simkv.sweep.read import Command, keep_notes, keep_points
 from simkv.sweep.result import SweepResult
 from simkv.sweep.simulate import Written
+
+_COMPARED = 5_000
+"""Points whose every figure is held against those beside them."""
 
 
 @dataclass(slots=True)
@@ -79,8 +83,10 @@ def carry_out(
     layout: Layout, workers: Workers, store: Store | None = None, report: Callable[[Tally], None] | None = None
 ) -> SweepResult:
     """Do the runs of ``layout``; as :func:`sweep`."""
+    values = layout.values
+    command = Command(layout.scenario, values, len(layout.points), layout.notes)
     if store is not None:
-        keep_command(store, Command(layout.scenario, layout.axes, len(layout.points), layout.notes), layout.points)
+        keep_points(store, command, layout.points)
     tally = Tally(len(layout.points), len(layout.jobs), layout.unfit)
     outcomes: dict[str, Outcome] = {}
     for outcome in execute(layout.jobs, workers, store):
@@ -89,8 +95,19 @@ def carry_out(
         if report is not None:
             report(tally)
     ended = tuple(_ended(point, outcomes.get(point.key)) for point in layout.points)
-    elsewhere = len(store.finished() - outcomes.keys()) if store is not None else 0
-    return SweepResult(layout.scenario, layout.axes, ended, 0, elsewhere, layout.notes)
+    notes = (*layout.notes, *_unfelt(layout, ended))
+    elsewhere = 0
+    if store is not None:
+        keep_notes(store, notes)
+        elsewhere = len(store.finished() - outcomes.keys())
+    return SweepResult(layout.scenario, values, ended, 0, elsewhere, notes)
+
+
+def _unfelt(layout: Layout, ended: Sequence[Ended]) -> list[str]:
+    """Return what is said of axes that changed nothing; of very many points, nothing is."""
+    if len(ended) > _COMPARED:
+        return []
+    return unfelt(layout.axes, [Seen(one.point.params, one.point.off, one.summary, one.point.seed) for one in ended])
 
 
 def _ended(point: Point, outcome: Outcome | None) -> Ended:
