@@ -140,26 +140,29 @@ def test_store_writer_killed_frees_it_and_keeps_what_was_committed(path: Path) -
 
 
 def test_store_half_written_commit_is_undone_by_a_reader(path: Path) -> None:
-    """A writer killed while its pages are on their way leaves a journal: a copy of that moment is what we open."""
+    """A writer killed while its pages are on their way leaves them in the log: a copy of that moment is opened."""
+    moment = path.parent / "moment"
     with Store(path) as store:
         store.done("a", {"x": 1}, 0.0)
-    file = sqlite3.connect(path, isolation_level=None)
-    file.execute("PRAGMA cache_size = 1")
-    file.execute("BEGIN IMMEDIATE")
-    file.executemany(
-        "INSERT INTO results (key, label, status, attempts, answer) VALUES (?, '', 'done', 1, ?)",
-        [(f"k{n}", "x" * 5000) for n in range(200)],
-    )
-    moment = path.parent / "moment"
-    moment.mkdir()
-    journal = path.with_name(path.name + "-journal")
-    for part in (path, journal):
-        (moment / part.name).write_bytes(part.read_bytes())
-    file.execute("ROLLBACK")
-    file.close()
-    assert (moment / path.name).stat().st_size > 200_000
+        moment.mkdir()
+        store._file.execute("PRAGMA cache_size = 1")
+        store._file.execute("BEGIN IMMEDIATE")
+        store._file.executemany(
+            "INSERT INTO results (key, label, status, attempts, answer) VALUES (?, '', 'done', 1, ?)",
+            [(f"k{n}", "x" * 5000) for n in range(200)],
+        )
+        for part in path.parent.glob(f"{path.name}*"):
+            (moment / part.name).write_bytes(part.read_bytes())
+        store._file.execute("ROLLBACK")
+    assert sum(part.stat().st_size for part in moment.iterdir()) > 1_000_000
     with Store.read(moment / path.name) as reader:
         assert reader.finished() == {"a"}
+
+
+def test_store_closed_leaves_one_file_beside_its_lock(path: Path) -> None:
+    with Store(path) as store:
+        store.done("a", {"x": 1}, 0.0)
+    assert sorted(part.name for part in path.parent.iterdir()) == [path.name, f"{path.name}.lock"]
 
 
 def test_store_read_while_written_sees_each_commit(path: Path) -> None:

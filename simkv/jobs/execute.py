@@ -122,7 +122,7 @@ class _Execution:
         try:
             for job in jobs:
                 yield from self._draw(job)
-                self._begin(self._fill())
+                self._fill()
                 while self._ready:
                     yield from self._collect()
             while self._running or self._ready:
@@ -153,22 +153,17 @@ class _Execution:
         kept = self._store.get(job.key)
         return _from_store(job, kept, here is None) if kept is not None and kept.status == "done" else None
 
-    def _fill(self) -> list[_Task]:
-        """Submit what is ready while there is room, and return it."""
-        submitted = []
+    def _fill(self) -> None:
+        """Submit what is ready while there is room."""
         while self._ready and len(self._running) < self._place.room:
             task = self._ready.popleft()
-            future = self._submit(task.jobs[0])
+            job = task.jobs[0]
+            future = self._submit(job)
             self._running[future] = task
-            future.add_done_callback(self._ended.put)
             task.submitted += 1
-            submitted.append(task)
-        return submitted
-
-    def _begin(self, tasks: list[_Task]) -> None:
-        if self._store is not None:
-            for task in tasks:
-                self._store.begin(task.jobs[0].key, task.jobs[0].label)
+            if self._store is not None:
+                self._store.begin(job.key, job.label)
+            future.add_done_callback(self._ended.put)
 
     def _submit(self, job: Job) -> Future[Returned]:
         try:
@@ -180,12 +175,11 @@ class _Execution:
         return self._place.submit(carry_out, packet)
 
     def _collect(self) -> list[Outcome]:
-        """Wait until jobs end; give their workers the next, then keep what ended and return it."""
-        self._begin(self._fill())
+        """Wait until jobs end, keep what came of them and only then give their workers the next: what a kill can
+        lose is what workers are at, one job each."""
         self._await_ended()
-        submitted = self._fill()
         outcomes = self._settle()
-        self._begin(submitted)
+        self._fill()
         return outcomes
 
     def _await_ended(self) -> None:

@@ -1,7 +1,8 @@
 """Answers kept in one SQLite file, each committed at once: whatever ends a process, what was finished is there.
 
-The journal is SQLite's rollback journal with full syncs: it survives kill -9 and a power cut on every local file
-system, needs no memory shared between processes as a write-ahead log does, and leaves a single file at rest.
+A write-ahead log, synced at its checkpoints: kill -9 loses no commit on any local file system, as the system holds
+what was written; a power cut may cost the last answers, never the file. A commit so takes 0.1 ms, not the 1 to 30 ms
+of a synced one, for which a worker would wait, and readers and the writer never wait for each other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LAYOUT = 1
 APPLICATION = 0x734B5631
 """``application_id`` of the file: it is one of ours."""
 PATIENCE_S = 30.0
-"""How long one process waits for another's commit, or for one that reads."""
+"""How long one process waits for what another does to the file as a whole."""
 
 _TABLES = """
 CREATE TABLE results (
@@ -213,8 +214,10 @@ class Store:
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         file = sqlite3.connect(uri, timeout=PATIENCE_S, isolation_level=None, uri=True)
         self._file = opened.enter_context(contextlib.closing(file))
-        self._file.execute("PRAGMA synchronous = FULL")
         self._check(new=mode == "rwc")
+        if mode == "rwc":
+            self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute("PRAGMA synchronous = NORMAL")
         self._opened = opened.pop_all()
 
     def _check(self, new: bool) -> None:
