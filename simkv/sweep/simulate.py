@@ -13,6 +13,7 @@ from simkv import __version__
 from simkv.jobs.job import Job
 from simkv.reruns import Reruns
 from simkv.run import run_scenario
+from simkv.scenario.as_measured import Measured, as_measured
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.scenario.scaled import scaled
 from simkv.scenario.text import read_text
@@ -43,10 +44,14 @@ class Case:
     """``PATH=VALUE``, over those of ``written``."""
     scale: tuple[tuple[str, float], ...] = ()
     """Resources that there is more or less of (:func:`simkv.scenario.scaled.scaled`)."""
+    measured: Measured | None = None
+    """How a measured run corrects the machine's figures (:func:`simkv.scenario.as_measured.as_measured`)."""
 
     def resolve(self) -> Resolved:
         """Return the scenario that is simulated; raises InputError, InfeasibleError."""
         resolved = resolve_text(self.written.text, self.written.file, (*self.written.assignments, *self.assignments))
+        if self.measured is not None:
+            resolved = as_measured(resolved, self.measured)
         return scaled(resolved, dict(self.scale)) if self.scale else resolved
 
 
