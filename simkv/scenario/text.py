@@ -23,8 +23,10 @@ MAX_NODES = 50_000
 Path = tuple[str, ...]
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
-_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INT = re.compile(r"[-+]?(0|[1-9](?:_?[0-9])*)")
+_FLOAT = re.compile(
+    r"[-+]?([0-9](?:_?[0-9])*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 _WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None,
           "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}  # fmt: skip
 _LONGEST_NUMBER = 100
