@@ -40,6 +40,10 @@ class Progress:
         line = self.line(fraction, now_s - self._start_s) + (f"  {doing}" if doing else "")
         print(f"\r\x1b[K{line[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
+    def say(self, text: str) -> None:
+        """Print a line of text; the bar comes again below it."""
+        print(("\r\x1b[K" if self._shown else "") + text, file=sys.stderr, flush=True)
+
     @staticmethod
     def line(fraction: float, elapsed_s: float) -> str:
         """Return the line to show after ``elapsed_s`` with ``fraction`` done."""

@@ -100,7 +100,9 @@ class _Teller:
     def __call__(self, tally: Tally) -> None:
         if not self._said and tally.own:
             self._said = True
-            _say_estimate(tally.wall_s / tally.own, tally.left, self._size)
+            said = _estimate(tally.wall_s / tally.own, tally.left, self._size)
+            if said:
+                self._shown.say(said)
         todo = tally.runs - tally.kept
         self._shown(tally.own / todo if todo else 1.0, counts(tally))
 
@@ -127,23 +129,32 @@ def _say_before(layout: Layout, store: Store, size: int, cluster: str | None) ->
     typer.echo(f"{', '.join(parts)}; on {where}", err=True)
     walls = [found.wall_s for key in kept[:_ASKED] if (found := store.get(key)) is not None]
     if walls and len(kept) < runs:
-        _say_estimate(sum(walls) / len(walls), runs - len(kept), size)
+        said = _estimate(sum(walls) / len(walls), runs - len(kept), size)
+        if said:
+            typer.echo(said, err=True)
 
 
-def _say_estimate(each_s: float, left: int, size: int) -> None:
-    """Say how long ``left`` more runs of ``each_s`` seconds will take; where that is long, what to do about it."""
+def _estimate(each_s: float, left: int, size: int) -> str:
+    """Return how long ``left`` more runs of ``each_s`` seconds will take and, where that is long, what to do about it.
+
+    Empty where nobody would mind.
+    """
     left_s = each_s * left / min(size, max(1, left))
     if left_s < _SHORT_S:
-        return
+        return ""
     text = f"about {long(left_s)} for {left:,} more run{'s' if left > 1 else ''} of {long(each_s)} each"
     if left_s > _LONG_S:
         text += "; Ctrl-C stops it and keeps what is finished, --sample N takes fewer points, --cluster more machines"
-    typer.echo(text, err=True)
+    return text
 
 
 def _stopped(folder: Path, points: int) -> None:
     """Write what is finished, and say how to go on."""
-    result = read(folder)
+    try:
+        result = read(folder)
+    except InputError:  # it had not come to its first point
+        typer.echo(f"interrupted: none of {points:,} points is done", err=True)
+        return
     write(result, folder)
     ended = len(result.ended)
     typer.echo(f"interrupted: {ended:,} of {points:,} points are in {folder}; the same command goes on", err=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
-from simkv.sweep.leaves import chosen
+from simkv.sweep.leaves import chosen, columns
 from simkv.sweep.pareto import DEFAULT, Objective, costs, front
 from simkv.sweep.settings import Setting
 
@@ -38,7 +38,7 @@ def front_of(found: Sequence[Setting], objectives: Sequence[Objective] | None = 
     """
     done = [setting for setting in found if setting.found]
     if objectives is not None and done:
-        names = list(dict.fromkeys(name for setting in done for each in setting.found for name in each))
+        names = columns(setting.found for setting in done)
         chosen([objective.metric for objective in objectives], names, "--objective")
     given = DEFAULT if objectives is None else tuple(objectives)
     table = _table(done, given)

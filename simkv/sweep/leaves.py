@@ -37,10 +37,26 @@ def leaves(summary: Mapping[str, Any], under: str = "") -> Iterator[tuple[str, L
             yield f"{under}{key}", value
 
 
-def columns(all_leaves: Iterable[Collection[str]]) -> list[str]:
-    """Return the names of all, in the order of ``summary.json``; those below one metric as they come."""
+def leaf(summary: Mapping[str, Any], name: str) -> Leaf:
+    """Return the plain value of a dotted name; None where there is none."""
+    key, dot, rest = name, "", ""
+    while key:
+        below = summary.get(key)
+        if isinstance(below, Mapping):
+            found = leaf(below, rest)
+            if found is not None:
+                return found
+        elif below is not None and not dot:
+            return None if isinstance(below, list | tuple) else below
+        key, dot, _ = key.rpartition(".")  # a class of requests may have a dot in its name
+        rest = name[len(key) + 1 :]
+    return None
+
+
+def columns(found: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
+    """Return the name of every plain value of summaries, in their order; those below one metric as they come."""
     order = {name: number for number, name in enumerate(METRICS)}
-    names = dict.fromkeys(name for each in all_leaves for name in each)
+    names = dict.fromkeys(name for each in found for summary in each for name, _ in leaves(summary))
     return sorted(names, key=lambda name: order.get(name.partition(".")[0], len(order)))
 
 
@@ -61,13 +77,13 @@ def chosen(names: Sequence[str], valid: Collection[str], option: str) -> tuple[s
     return tuple(dict.fromkeys(names))
 
 
-def nested(names: Sequence[str], values: Mapping[str, Leaf]) -> dict[str, Any]:
-    """Return the chosen values as a summary has them, one below the other."""
+def nested(names: Sequence[str], summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chosen values of ``summary`` as it has them, one below the other."""
     tree: dict[str, Any] = {}
     for name in names:
         *outer, last = name.split(".")
         section = tree
         for key in outer:
             section = section.setdefault(key, {})
-        section[last] = values.get(name)
+        section[last] = leaf(summary, name)
     return tree

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from simkv.sweep.best import Front, front_of
-from simkv.sweep.leaves import HEADLINE, chosen, columns, leaves, nested
+from simkv.sweep.leaves import HEADLINE, chosen, columns, nested
 from simkv.sweep.order import ordered
 from simkv.sweep.pareto import Objective
 from simkv.sweep.point import Ended, number_or_text
@@ -42,7 +42,7 @@ class SweepResult:
     @cached_property
     def metrics(self) -> list[str]:
         """Names of every plain value that a point has, in the order of ``summary.json``."""
-        return columns(each for setting in self.settings for each in setting.found)
+        return columns(setting.found for setting in self.settings)
 
     def front(self, objectives: Sequence[Objective] | None = None) -> Front:
         """Return what nothing beats; raises InputError for an objective that no point has."""
@@ -110,7 +110,7 @@ def _point(one: Ended, metrics: Sequence[str]) -> dict[str, Any]:
         row["error"] = {"kind": one.failure.kind, "message": one.failure.message}
     summary = one.summary
     if summary is not None and metrics:
-        summary = nested(metrics, dict(leaves(summary)))
+        summary = nested(metrics, summary)
     return row | {"summary": summary}
 
 

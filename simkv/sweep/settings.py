@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from simkv.sweep.leaves import Leaf, leaves, number
+from simkv.sweep.leaves import leaf, number
 from simkv.sweep.point import Ended
 
 
@@ -28,8 +29,8 @@ class Setting:
 
     ended: tuple[Ended, ...]
     """By seed; never empty."""
-    found: tuple[Mapping[str, Leaf], ...]
-    """Plain values of those that are done."""
+    found: tuple[Mapping[str, Any], ...]
+    """Summaries of those that are done."""
 
     @property
     def params(self) -> Mapping[str, str]:
@@ -43,12 +44,14 @@ class Setting:
 
     def mean(self, metric: str) -> Mean | None:
         """Return the metric's mean over seeds; None: no seed has a number there."""
-        values = [value for each in self.found if (value := number(each.get(metric))) is not None]
-        return Mean(float(np.mean(values)), half_width(values), len(values)) if values else None
+        values = [value for each in self.found if (value := number(leaf(each, metric))) is not None]
+        if len(values) < 2:
+            return Mean(values[0], None, 1) if values else None
+        return Mean(float(np.mean(values)), half_width(values), len(values))
 
     def text(self, metric: str) -> str | None:
         """Return what a metric that is no number says, where all seeds say the same."""
-        said = list(dict.fromkeys(value for each in self.found if isinstance(value := each.get(metric), str)))
+        said = list(dict.fromkeys(value for each in self.found if isinstance(value := leaf(each, metric), str)))
         return said[0] if len(said) == 1 else " or ".join(said) or None
 
 
@@ -58,7 +61,7 @@ def settings(ended: Sequence[Ended]) -> list[Setting]:
     for one in ended:
         groups.setdefault(tuple(one.point.params.items()), []).append(one)
     return [
-        Setting(tuple(group), tuple(dict(leaves(one.summary)) for one in group if one.summary is not None))
+        Setting(tuple(group), tuple(one.summary for one in group if one.summary is not None))
         for group in groups.values()
     ]
 
