@@ -77,7 +77,8 @@ def test_short_name_stands_for_a_path_of_scenarios(name: str) -> None:
 @pytest.mark.parametrize("path", ALONG)
 def test_what_a_path_brings_along_exists(path: str) -> None:
     along = ALONG[path]
-    assert all(exists(other) for other in (path, *along.replaces, *(other for other, _ in along.implies)))
+    others = (*along.replaces, *(other for other, _ in (*along.implies, *along.only_with)))
+    assert all(exists(other) for other in (path, *others))
 
 
 WRONG = [
@@ -260,6 +261,27 @@ def test_p_axis_over_a_budget_replaces_it() -> None:
     for p in ("0.5", "1"):
         offload = resolve_text(text, base.file, assignments(axes, {"p": p})).scenario.offload
         assert offload.vram_budget is None and offload.residency == float(p)
+
+
+POLICIES = [
+    ("offload.prefetch.policy=oracle,next_step,fixed_overlap,none", "beta", [None, None, 0.5, None]),
+    ("offload.eviction.policy=lru,score,arc", "lambda_", [None, 0.7, None]),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "kept"), POLICIES, ids=["prefetch", "eviction"])
+def test_policy_axis_keeps_parameters_where_they_mean_something(text: str, key: str, kept: list[float | None]) -> None:
+    here = written("long-context-active")
+    axes = check(here, parse_axes([text]))
+    section = axes[0].path.split(".")[1]
+    found = [resolve_text(here.text, here.file, assignments(axes, point)).scenario.offload for point in grid(axes)]
+    assert [getattr(getattr(offload, section), key) for offload in found] == kept
+
+
+def test_axis_of_which_every_value_fails_is_refused() -> None:
+    with pytest.raises(InputError, match=r"--grid: preset = \"flexgen\": .* preset flexgen"):
+        check(written("chatbot"), parse_axes(["preset=flexgen,zero-inference", "p=0.5,1"]))
+    check(written("chatbot"), parse_axes(["preset=flexgen,vllm", "p=0.5,1"]))
 
 
 def test_p_and_budget_as_axes_are_left_to_complain() -> None:

@@ -11,7 +11,7 @@ from simkv import units
 from simkv.errors import InputError, Problem
 from simkv.scenario.quantity import Quantity
 from simkv.scenario.text import MAX_DEPTH
-from simkv.sweep.names import ALONG, path_of
+from simkv.sweep.names import ALONG, Along, path_of
 from simkv.sweep.paths import quantity_at
 from simkv.sweep.ranges import MOST_VALUES, Span, expand, is_range
 from simkv.units import shown
@@ -33,6 +33,8 @@ class Axis:
     """As texts, in order; none where it is everything between two ends."""
     settings: tuple[str, ...] = ()
     """``PATH=VALUE`` of what it brings along, or takes out (``null``)."""
+    only_with: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Paths that are taken out except with these of its values."""
     span: Span | None = None
     """Everything between two ends: for samples only."""
     file: str = GRID
@@ -41,7 +43,11 @@ class Axis:
 
     def assignments(self, value: str) -> tuple[str, ...]:
         """Return what is set in a scenario for ``value``."""
-        return (*self.settings, f"{self.path}={value}")
+        return (*self.along(value), f"{self.path}={value}")
+
+    def along(self, value: str) -> tuple[str, ...]:
+        """Return what else is set, or taken out, for ``value``."""
+        return (*self.settings, *(f"{path}=null" for path, values in self.only_with if value not in values))
 
     @property
     def place(self) -> str:
@@ -78,19 +84,19 @@ def parse_axis(values: object, name: str, file: str = GRID, within: str = "") ->
         raise InputError(
             [replace(one, file=file, path=_brief(where), value=one.value or written) for one in error.problems]
         ) from None
-    along = ALONG.get(path)
-    settings = () if along is None else (
+    along = ALONG.get(path, Along())
+    settings = (
         *(f"{other}=null" for other in along.replaces), *(f"{other}={value}" for other, value in along.implies)
     )  # fmt: skip
-    if isinstance(found, Span):
-        return Axis(name, path, (), settings, found, file, within)
-    return Axis(name, path, found, settings, None, file, within)
+    span = found if isinstance(found, Span) else None
+    listed = () if isinstance(found, Span) else found
+    return Axis(name, path, listed, settings, along.only_with, span, file, within)
 
 
 def assignments(axes: Sequence[Axis], point: Mapping[str, str]) -> tuple[str, ...]:
     """Return what is set in a scenario at ``point``: what axes bring along first, then sections before their parts."""
     of_point = [axis for axis in axes if axis.name in point]
-    along = [setting for axis in of_point for setting in axis.settings]
+    along = [setting for axis in of_point for setting in axis.along(point[axis.name])]
     outer_first = sorted(of_point, key=lambda axis: axis.path.count("."))
     return (*along, *(f"{axis.path}={point[axis.name]}" for axis in outer_first))
 

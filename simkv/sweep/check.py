@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -54,15 +55,20 @@ def settled(written: Written, axes: Sequence[Axis]) -> tuple[Axis, ...]:
     if problems:
         raise InputError(problems)
 
+    def free(axis: Axis, path: str) -> bool:
+        others = (*given, *(other.path for other in axes if other is not axis))
+        return not any(_within(path, other) or _within(other, path) for other in others)
+
     def called_for(axis: Axis, setting: str) -> bool:
         path, _, value = setting.partition("=")
-        others = (*given, *(other.path for other in axes if other is not axis))
-        if any(_within(path, other) or _within(other, path) for other in others):
-            return False
-        return value != "null" or _holds(values, path)
+        return free(axis, path) and (value != "null" or _holds(values, path))
 
     return tuple(
-        replace(axis, settings=tuple(setting for setting in axis.settings if called_for(axis, setting)))
+        replace(
+            axis,
+            settings=tuple(setting for setting in axis.settings if called_for(axis, setting)),
+            only_with=tuple(one for one in axis.only_with if called_for(axis, f"{one[0]}=null")),
+        )
         for axis in axes
     )
 
@@ -109,25 +115,36 @@ class _Trials:
         return [one for one in found or () if not any(_concerns(axis, one) for axis in self._axes)]
 
     def of_axis(self, axis: Axis) -> list[Problem]:
-        """Return what is wrong with values of ``axis`` at every point that is tried."""
+        """Return what is wrong with values of ``axis``; where every value fails for another reason, of the first."""
+        values = some(axis, max(5, _RESOLVED // len(self._axes)))
         told: list[Problem] = []
+        failed: list[list[Problem]] = []
         refused = 0
-        for value in some(axis, max(5, _RESOLVED // len(self._axes))):
+        for value in values:
             problems = self._of_value(axis, value)
-            refused += bool(problems)
-            told += [_told(axis, value, one) for one in problems[:2]]
+            own = [one for one in problems if _concerns(axis, one)]
+            failed += [problems] if problems else []
+            refused += bool(own)
+            told += [_told(axis, value, one) for one in own[:2]]
             if refused == _TOLD:
-                break
-        return told
+                return told
+        if told or len(failed) < len(values) or self._problems({}):
+            return told
+        return [_told(axis, values[0], one) for one in failed[0][:2]]
 
     def _of_value(self, axis: Axis, value: str) -> list[Problem]:
-        first: list[Problem] = []
-        for number, others in enumerate(self._others(axis)):
-            own = [one for one in self._problems({**others, axis.name: value}) if _concerns(axis, one)]
-            if not own or number == _TRIED:
+        """Return what is wrong wherever ``value`` is tried: at the axis's own path if that is so each time."""
+        tried: list[tuple[list[Problem], list[Problem]]] = []
+        for others in itertools.islice(self._others(axis), _TRIED):
+            found = self._problems({**others, axis.name: value})
+            if not found:
                 return []
-            first = first or own
-        return first
+            own = [one for one in found if _concerns(axis, one)]
+            tried.append((own, found))
+            if len(tried) >= 3 and not all(own for own, _ in tried):
+                break
+        own, found = tried[0]
+        return own if all(own for own, _ in tried) else [one for one in found if one not in own]
 
     def _others(self, axis: Axis) -> Iterator[dict[str, str]]:
         """Yield points of the other axes, the scenario alone first."""

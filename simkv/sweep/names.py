@@ -38,6 +38,8 @@ class Along:
     """Path and value."""
     replaces: tuple[str, ...] = ()
     """Paths of what contradicts it, taken out where the scenario's file has them."""
+    only_with: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Paths that mean something with some of its values, and those; taken out, where the file has them, with others."""
 
 
 _AHEAD = "offload.prefetch"
@@ -54,6 +56,25 @@ ALONG: Mapping[str, Along] = {
             "offload.eviction.incoming",
         ),
     ),
+    f"{_AHEAD}.policy": Along(only_with=(
+        (f"{_AHEAD}.beta", ("fixed_overlap",)),
+        (f"{_AHEAD}.predictor", ("next_step",)),
+        (f"{_AHEAD}.accuracy", ("next_step",)),
+        (f"{_AHEAD}.lead", ("next_step", "oracle")),
+        (f"{_AHEAD}.demand", ("next_step", "oracle", "layer")),
+        (f"{_AHEAD}.window", ("queue",)),
+        (f"{_AHEAD}.stop", ("queue", "arrival")),
+        *((f"{_AHEAD}.{key}", ("queue", "arrival")) for key in (
+            "timeout_base", "timeout_per_ki_token", "timeout_most",
+        )),
+        *((f"{_AHEAD}.{key}", ("arrival",)) for key in ("min_tokens", "in_flight", "batch")),
+    )),
+    "offload.eviction.policy": Along(only_with=(
+        ("offload.eviction.lambda", ("score",)),
+        ("offload.eviction.count", ("score", "lfu")),
+        ("offload.eviction.half_life", ("score", "lfu")),
+        ("offload.eviction.incoming", ("lru",)),
+    )),
     "offload.eviction.lambda": Along(
         implies=(("offload.eviction.policy", "score"),), replaces=("offload.eviction.incoming",)
     ),
