@@ -17,6 +17,7 @@ from simkv.catalog import list_models
 from simkv.errors import InputError
 from simkv.planner.emit import ENGINES, Emitted, emit
 from simkv.planner.emit.hub import HUB
+from simkv.planner.emit.lines import Flag, Launch, script
 from simkv.scenario.resolve import Resolved, resolve_text
 
 SCENARIO = """
@@ -374,3 +375,21 @@ def test_abstract_machine_is_refused() -> None:
 def test_names_on_the_hub_are_of_models_of_the_catalogue() -> None:
     assert set(HUB) <= set(list_models())
     assert set(list_models()) - set(HUB) == {"opt-175b"}, "whose weights were never on the hub"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tiers_without_a_size_are_told_as_missing_one(engine: str) -> None:
+    endless = emit(engine, resolved("tiers.dram.capacity=inf GB"))
+    assert any("tiers.dram.capacity = inf" in sentence for sentence in endless.missing)
+    assert not {"--kv-offloading-size", "--hicache-size", "--kv-transfer-config"} & set(endless.flags)
+    files = of_engine(engine, "tiers.ssd.capacity=inf TB")
+    parsed(files)
+    assert any("tiers.ssd.capacity" in s for s in files.missing) == (engine in ("lmcache", "tensorrt-llm"))
+
+
+def test_comments_hold_one_line_whatever_is_in_them() -> None:
+    flag = Flag("--model", "a b'c", "two\nlines \x1b[31m and # a hash")
+    text = script(["a\ntitle"], ("vllm",), [flag], [Launch({"GPUS": "0 1"})], {})
+    assert text.count("\n") == len(text.splitlines()) == 5
+    run = subprocess.run(["bash", "-c", text.replace("vllm", "printf '%s|'")], capture_output=True, check=True)
+    assert run.stdout == b"--model|a b'c|"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp, inf
@@ -11,11 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simkv.errors import InfeasibleError, InputError
 from simkv.planner.observed import Fitted, Observed, Rows, fit, read_observed
+from simkv.planner.observed.choice import choose
 from simkv.planner.observed.notes import notes_of
+from simkv.planner.observed.parameters import parameters
 from simkv.planner.observed.replay import Asked, Replayed, asked_of, replay
+from simkv.planner.observed.surface import Box, least
 from simkv.planner.observed.types import figures_of
 from simkv.run import simulate
 from simkv.scenario.as_measured import Measured, as_measured
@@ -133,7 +139,7 @@ def test_read_detailed_vllm_result_has_each_request_and_leaves_failed_ones_out()
     assert sum(rows.output_tokens) == 297
     assert observed.figures["ttft_s.mean"] == pytest.approx(0.0590458, rel=1e-5)
     assert observed.figures["e2e_s.mean"] == pytest.approx(0.2724208, rel=1e-5)
-    assert observed.notes == ("1 requests failed and are left out",)
+    assert observed.notes == ("1 of 13 requests failed and are left out",)
 
 
 def test_read_sglang_result_of_several_runs_is_the_last() -> None:
@@ -190,6 +196,8 @@ def without(values: dict[str, Any], *keys: str) -> str:
         (json.dumps(BENCH | {"duration": -1}), "duration = -1: is negative"),
         (json.dumps(BENCH | {"duration": "9"}), 'duration = "9": is no number'),
         (json.dumps(BENCH | {"completed": 0}), "completed = 0: is zero: nothing was served"),
+        (json.dumps(BENCH | {"completed": 10**9}), "completed = 1000000000: is more than 1,000,000"),
+        (json.dumps(BENCH | {"burstiness": 1e-9}), "burstiness = 1e-09: is below 0.01"),
         (json.dumps(BENCH | {"completed": 1.5}), "completed = 1.5: is no whole number"),
         (json.dumps(BENCH | {"mean_ttft_ms": 1e300}), "mean_ttft_ms = 1e+300: is more than"),
         (json.dumps(BENCH | {"request_rate": 0}), "request_rate = 0: is zero"),
@@ -213,6 +221,29 @@ def test_read_wrong_file_is_refused_with_its_place(content: str | bytes, said: s
     assert "; " in message, "says how to mend it"
 
 
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize("whole", [BENCH, DETAILED, json.loads(LOG.splitlines()[0])], ids=["sums", "detailed", "log"])
+@given(data=st.data())
+def test_read_file_with_any_value_anywhere_is_read_or_refused(whole: dict[str, Any], data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from(sorted(whole)))
+    values = whole | {key: data.draw(ANY_JSON)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result.json"
+        path.write_text(json.dumps(values))
+        try:
+            observed = read_observed(str(path))
+        except InputError as refused:
+            assert str(refused).startswith(str(path))
+        else:
+            assert observed.requests > 0 and all(np.isfinite(value) for value in observed.figures.values())
+
+
 @pytest.mark.parametrize("name", ["missing.json", "", "a\0b"])
 def test_read_file_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"can't be read|is no file name"):
@@ -224,8 +255,6 @@ def test_read_file_that_is_not_there_is_refused(name: str, tmp_path: Path) -> No
 
 @pytest.fixture(scope="module")
 def two_parameters() -> Fitted:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         return fit(read_observed(str(log_file(measured_run(TRUTH, mixed_load()), Path(folder)))), WRITTEN)
 
@@ -363,6 +392,51 @@ def test_fit_asks_for_runs_side_by_side() -> None:
     fitted = fit(read_observed(str(FILES / "requests.jsonl")), WRITTEN, evaluate)
     assert fitted.values == alone.values, "whatever the order in which they come"
     assert max(sizes) > 2 and sum(sizes) == fitted.runs
+
+
+def test_surface_finds_the_least_squares_of_answers_that_tremble() -> None:
+    """The truth is at (0.3, -0.2), far from the start, and every answer is off by one in a hundred."""
+    draw = np.random.default_rng(1)
+    matrix = np.array([[1.0, 0.2], [0.1, 1.0], [1.0, -0.5], [0.4, 0.4]])
+
+    def errors(points: Any) -> Any:
+        return [np.expm1(matrix @ (x - [0.3, -0.2])) + draw.normal(0, 0.01, 4) for x in points]
+
+    box = Box(np.array([0.0, -2.0]), np.array([3.0, 0.1]), np.array([0.05, 0.08]))
+    assert least(errors, np.zeros(2), box) == pytest.approx([0.3, -0.2], abs=0.01)
+
+
+def test_surface_stays_within_its_bounds() -> None:
+    asked: list[Any] = []
+
+    def errors(points: Any) -> Any:
+        asked.extend(points)
+        return [x - 5.0 for x in points]
+
+    assert least(errors, np.zeros(1), Box(np.array([-1.0]), np.array([0.5]), np.array([0.2]))) == pytest.approx(0.5)
+    assert all(-1 <= x[0] <= 0.5 for x in asked)
+
+
+@pytest.mark.parametrize(
+    ("base", "slopes", "chosen"),
+    [
+        ([-0.3, -0.1], {"overhead": [1, 0], "bandwidth": [0.5, 0], "compute": [0, 1]}, ["overhead", "compute"]),
+        ([-0.3, -0.1], {"overhead": [1, 0.5], "bandwidth": [-1, -0.5], "compute": [0, 0]}, ["bandwidth"]),
+        ([0.3, 0.0], {"overhead": [1, 0], "bandwidth": [-1, 0.01], "compute": [0, 0.01]}, ["bandwidth"]),
+        ([0.0, 0.2], {"overhead": [1, 0], "bandwidth": [-1, 0], "compute": [0, -1]}, ["compute"]),
+        ([0.1, 0.1], {"overhead": [0, 0], "bandwidth": [0, 0], "compute": [0, 0]}, []),
+        ([0.1], {"overhead": [1], "bandwidth": [-1], "compute": [-0.1]}, ["bandwidth"]),
+    ],
+)
+def test_choice_is_what_explains_the_run_with_the_fewest_parameters(
+    base: list[float], slopes: dict[str, list[float]], chosen: list[str]
+) -> None:
+    gpu = resolve_text(SCENARIO).gpu
+    assert gpu is not None
+    columns = {name: np.array(slope, float) for name, slope in slopes.items()}
+    found, note = choose(np.array(base), columns, parameters(gpu, 0.01))
+    assert found == chosen
+    assert bool(note) == (len(chosen) == 1)
 
 
 # Replaying

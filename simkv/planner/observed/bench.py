@@ -19,6 +19,8 @@ _METRICS: Mapping[str, Mapping[str, str]] = {
     SGLANG: {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2e_latency"},
 }
 _NAMES = {"mean": "mean", "p50": "median"} | {name: name for name in STATISTICS if name != "p50"}
+MOST_REQUESTS = 1_000_000
+LEAST_BURSTINESS = 0.01
 _COMPARED_ITL = ("mean",)
 """Of ITL the mean alone: percentiles are of gaps between chunks of text, which may hold several tokens."""
 
@@ -33,6 +35,8 @@ def tool_of(values: Mapping[str, object]) -> str | None:
 def read_run(fields: Fields, tool: str) -> Observed:
     """Return one run; raises InputError for a missing or wrong value."""
     requests = fields.count("completed")
+    if requests > MOST_REQUESTS:
+        fields.refuse(f"is more than {MOST_REQUESTS:,}", "completed", "give a shorter run")
     duration_s = fields.above_zero("duration")
     prompt_tokens, output_tokens = fields.count("total_input_tokens"), fields.count("total_output_tokens")
     rows, details, notes = _details(fields, duration_s)
@@ -82,6 +86,8 @@ def _traffic(fields: Fields, served_per_s: float) -> tuple[float, float, int | N
     else:
         per_s = fields.above_zero("request_rate")
     burstiness = fields.above_zero("burstiness") if "burstiness" in fields else 1.0
+    if burstiness < LEAST_BURSTINESS:
+        fields.refuse(f"is below {LEAST_BURSTINESS:g}: all but a few come at once", "burstiness")
     return per_s, burstiness, fields.count("max_concurrency") if "max_concurrency" in fields else None
 
 
@@ -107,4 +113,4 @@ def _details(fields: Fields, duration_s: float) -> tuple[Rows | None, dict[str, 
         [ttfts[n] for n in served], [ttfts[n] + sum(gaps[n]) for n in served], rows.output_tokens, duration_s
     )
     lost = len(outputs) - len(served)
-    return rows, figures, [f"{lost} requests failed and are left out"] if lost else []
+    return rows, figures, [f"{lost} of {len(outputs)} requests failed and are left out"] if lost else []

@@ -149,6 +149,7 @@ class _Fit:
         self.parameters = parameters(self.gpu, token_s or observed.duration_s * 1e-3)
         self.source = os.path.basename(observed.file)
         self.runs = 0
+        self._base = json.dumps([resolved.scenario_hash, __version__, asdict(observed)], sort_keys=True)
         self._known: dict[tuple[tuple[str, float], ...], Mapping[str, Any]] = {}
 
     def fitted(self) -> Fitted:
@@ -227,7 +228,7 @@ class _Fit:
 
     def _job(self, values: Mapping[str, float]) -> Job:
         measured = measured_at(values, self.parameters, self.source)
-        parts = [self.resolved.scenario_hash, __version__, asdict(self.observed), asdict(measured)]
+        parts = [self._base, asdict(measured)]
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
         return Job(key, replay, (self.observed, self.written, measured), "measured run")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isinf
@@ -110,7 +109,6 @@ def replay(observed: Observed, written: Written, measured: Measured) -> dict[str
     resolved = as_measured(resolve(written), measured)
     config = replace(system_config(resolved), duration_s=None)
     data = simulate(config, Replayed(asked_of(observed, resolved)))
-    gc.collect()  # a system is full of circles
     requests = data.requests
     served = np.logical_not(requests["rejected"])
     if not served.any():
