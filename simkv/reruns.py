@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields
-from threading import Lock
+from pathlib import Path
+from threading import Lock, get_ident
 
 import numpy as np
 
+from simkv import __version__
 from simkv.sim.config import SystemConfig
 from simkv.sim.rundata import RunData
 
@@ -19,12 +23,16 @@ MOST_BYTES = 256 << 20
 
 
 class Reruns:
-    """What runs left behind, by what decided them; the oldest go first where there is no room."""
+    """What runs left behind, by what decided them; the oldest go first where there is no room.
 
-    def __init__(self, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> None:
+    ``folder``: where the processes of one machine share theirs; None: in memory alone.
+    """
+
+    def __init__(self, folder: Path | None = None, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> None:
         self.hits = 0
+        self._folder = folder
         self._lock = Lock()  # the threads of a cluster's worker share what is kept
-        self._kept: OrderedDict[bytes, RunData] = OrderedDict()
+        self._kept: OrderedDict[str, RunData] = OrderedDict()
         self._most_runs = most_runs
         self._most_bytes = most_bytes
 
@@ -36,27 +44,72 @@ class Reruns:
         key = _key(config, workload, seed) if workload is not None else None
         if key is None:
             return simulate()
-        with self._lock:
-            if key in self._kept:
-                self.hits += 1
-                self._kept.move_to_end(key)
-                return self._kept[key]
+        known = self._known(key)
+        if known is not None:
+            self.hits += 1
+            return known
         data = simulate()
         if not data.interrupted:
-            with self._lock:
-                self._keep(key, data)
+            self._keep(key, data)
+            if self._folder is not None:
+                _write(self._folder, key, data, self._most_bytes)
         return data
 
-    def _keep(self, key: bytes, data: RunData) -> None:
+    def _known(self, key: str) -> RunData | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        data = _read(self._folder, key) if self._folder is not None else None
+        if data is not None:
+            self._keep(key, data)
+        return data
+
+    def _keep(self, key: str, data: RunData) -> None:
+        with self._lock:
+            self._put(key, data)
+
+    def _put(self, key: str, data: RunData) -> None:
         self._kept[key] = data
         while len(self._kept) > self._most_runs or sum(map(_bytes, self._kept.values())) > self._most_bytes:
             self._kept.popitem(last=False)
 
 
-def _key(config: SystemConfig, workload: str, seed: int) -> bytes | None:
+def _read(folder: Path, key: str) -> RunData | None:
+    """Return a run that a process of this sweep has done; None where there is none, or none that is whole."""
+    try:
+        with (folder / key).open("rb") as file:
+            data = pickle.load(file)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
+    return data if isinstance(data, RunData) else None
+
+
+def _write(folder: Path, key: str, data: RunData, most_bytes: int) -> None:
+    """Keep a run for other processes, whole or not at all; the oldest go where it has no room."""
+    text = pickle.dumps(data, pickle.HIGHEST_PROTOCOL)
+    if len(text) > most_bytes:
+        return
+    draft = folder / f".{key}.{os.getpid()}.{get_ident()}"
+    with suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        sizes = sorted((at.stat().st_mtime, at.stat().st_size, at) for at in folder.iterdir())
+        room = most_bytes - len(text) - sum(size for _, size, _ in sizes)
+        for _, size, oldest in sizes:
+            if room >= 0:
+                break
+            oldest.unlink(missing_ok=True)
+            room += size
+        draft.write_bytes(text)
+        draft.replace(folder / key)
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)
+
+
+def _key(config: SystemConfig, workload: str, seed: int) -> str | None:
     """Return the hash of a system and its requests; None for a system that can't be written down."""
     try:
-        return hashlib.sha256(pickle.dumps((config, workload, seed))).digest()
+        return hashlib.sha256(pickle.dumps((config, workload, seed, __version__))).hexdigest()
     except (pickle.PicklingError, TypeError, AttributeError):
         return None
 

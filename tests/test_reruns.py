@@ -80,3 +80,26 @@ def test_reruns_without_room_remember_nothing() -> None:
     for _ in range(2):
         run_scenario(resolved, reruns=reruns)
     assert reruns.hits == 0
+
+
+def test_reruns_are_shared_through_a_folder_and_torn_files_are_not_taken(tmp_path: Path) -> None:
+    resolved = resolve_text(CHAT)
+    alone = summary_text(run_scenario(resolved).summary)
+    folder = tmp_path / "shared"
+    first, second, third = (Reruns(folder) for _ in range(3))
+    for reruns, hits in ((first, 0), (second, 1)):
+        assert summary_text(run_scenario(resolved, reruns=reruns).summary) == alone
+        assert reruns.hits == hits
+    (file,) = folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-100])
+    assert summary_text(run_scenario(resolved, reruns=third).summary) == alone
+    assert third.hits == 0
+
+
+def test_reruns_in_a_folder_without_room_drop_the_oldest(tmp_path: Path) -> None:
+    run_scenario(resolve_text(CHAT), reruns=Reruns(tmp_path))
+    (file,) = tmp_path.iterdir()
+    most = int(1.5 * file.stat().st_size)
+    run_scenario(resolve_text(CHAT, assignments=["run.seed=1"]), reruns=Reruns(tmp_path, most_bytes=most))
+    (left,) = tmp_path.iterdir()
+    assert left.name != file.name

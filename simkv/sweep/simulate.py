@@ -7,6 +7,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from simkv import __version__
@@ -55,13 +57,18 @@ class Case:
         return scaled(resolved, dict(self.scale)) if self.scale else resolved
 
 
-_RERUNS = Reruns()
-"""Of this process: neighbours in a grid have most baselines in common."""
+@cache
+def _reruns(shared: Path | None) -> Reruns:
+    """Return what this process remembers: neighbours in a grid have most baselines in common."""
+    return Reruns(shared)
 
 
-def simulate(case: Case, seed: int) -> dict[str, Any]:
-    """Return the summary of one run of ``case``; raises as :func:`simkv.run.run_scenario` does."""
-    result = run_scenario(case.resolve(), seed=seed, reruns=_RERUNS)
+def simulate(case: Case, seed: int, shared: Path | None = None) -> dict[str, Any]:
+    """Return the summary of one run of ``case``; raises as :func:`simkv.run.run_scenario` does.
+
+    ``shared``: a folder through which processes share the runs of baselines.
+    """
+    result = run_scenario(case.resolve(), seed=seed, reruns=_reruns(shared))
     gc.collect()  # a system is full of circles
     return result.summary
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from shutil import rmtree
 
 from simkv.jobs.execute import execute
-from simkv.jobs.job import Outcome
+from simkv.jobs.job import Job, Outcome
+from simkv.jobs.local import Local
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.sweep.axes import Axis
@@ -89,11 +92,12 @@ def carry_out(
         keep_points(store, command, layout.points)
     tally = Tally(len(layout.points), len(layout.jobs), layout.unfit)
     outcomes: dict[str, Outcome] = {}
-    for outcome in execute(layout.jobs, workers, store):
-        outcomes[outcome.job.key] = outcome
-        tally.count(outcome)
-        if report is not None:
-            report(tally)
+    with _sharing(layout.jobs, store, isinstance(workers.place, Local)) as jobs:
+        for outcome in execute(jobs, workers, store):
+            outcomes[outcome.job.key] = outcome
+            tally.count(outcome)
+            if report is not None:
+                report(tally)
     ended = tuple(_ended(point, outcomes.get(point.key)) for point in layout.points)
     notes = (*layout.notes, *_unfelt(layout, ended))
     elsewhere = 0
@@ -101,6 +105,22 @@ def carry_out(
         keep_notes(store, notes)
         elsewhere = len(store.finished() - outcomes.keys())
     return SweepResult(layout.scenario, values, ended, 0, elsewhere, notes)
+
+
+@contextmanager
+def _sharing(jobs: Sequence[Job], store: Store | None, local: bool) -> Iterator[Sequence[Job]]:
+    """Yield ``jobs`` with a folder beside the store through which processes of this machine share baselines.
+
+    It is gone at the end; what a killed sweep left there is of use to the one that goes on.
+    """
+    if store is None or not local:
+        yield jobs
+        return
+    folder = store.path.absolute().with_name(".baselines")
+    try:
+        yield [replace(job, args=(*job.args, folder)) for job in jobs]
+    finally:
+        rmtree(folder, ignore_errors=True)
 
 
 def _unfelt(layout: Layout, ended: Sequence[Ended]) -> list[str]:
