@@ -1,0 +1,73 @@
+"""``simkv curves``: what p_hit, β, p and λ do to a scenario, closed forms beside simulated points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from simkv.cli.run import SetOption
+
+if TYPE_CHECKING:
+    from simkv.curves.setting import Setting
+
+DEFAULT_STEPS = 10
+
+
+def curves(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file (YAML).")],
+    assignments: SetOption = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="NAME,...", help="t_avg, speedup, concurrency, lambda [default: all]."),
+    ] = None,
+    points: Annotated[
+        int, typer.Option("--points", metavar="N", min=2, max=100, help="Steps that each axis is divided into.")
+    ] = DEFAULT_STEPS,
+    seed: Annotated[int | None, typer.Option(help="First seed; wins over run.seed.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="Processes [default: as many as there are cores].")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the curves [default: reports/NAME-curves].")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print curves.json to stdout and nothing else.")] = False,
+) -> None:
+    """Draw SCENARIO's curves over p_hit, β, p and λ: CSV, PNG and SVG each, and what can be read off."""
+    from simkv.curves.folder import check_folder, text_of, write
+    from simkv.curves.setting import read_setting
+    from simkv.curves.study import NAMES, check_names
+    from simkv.sweep.simulate import Written
+
+    names = NAMES if only is None else check_names([part.strip() for part in only.split(",") if part.strip()])
+    given = [*(assignments or ()), *([f"run.seed={seed}"] if seed is not None else [])]
+    setting = read_setting(Written.read(scenario, given), points)
+    folder = out if out is not None else Path("reports") / f"{setting.scenario.name}-curves"
+    check_folder(folder, setting.scenario.name)
+    answer = _studied(setting, names, folder, jobs)
+    write(answer, folder)
+    if as_json:
+        typer.echo(text_of(answer), nl=False)
+        return
+    from simkv.cli.drawn import render
+
+    typer.echo(render(answer, folder))
+
+
+def _studied(setting: Setting, names: tuple[str, ...], folder: Path, jobs: int | None) -> dict[str, Any]:
+    """Return the answer; Ctrl-C keeps the runs that have ended in ``folder`` and exits with 130."""
+    from simkv.cli.guard import INTERRUPTED
+    from simkv.cli.progress import Progress
+    from simkv.curves.folder import opened
+    from simkv.curves.study import study
+    from simkv.jobs.workers import Workers
+
+    with Workers(jobs) as workers, opened(folder, setting.scenario.name) as store:
+        try:
+            with Progress() as shown:
+                return study(setting, names, workers, store, shown)
+        except KeyboardInterrupt:
+            kept = len(store.finished())
+            typer.echo(f"interrupted: {kept:,} runs are kept in {folder}; the same command goes on", err=True)
+            raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,87 @@
+"""The folder of curves: a CSV and two pictures each, ``curves.json``, and the runs that are kept to go on with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from simkv.curves.study import NAMES
+from simkv.jobs.store import Store
+from simkv.plots.curves import draw
+from simkv.plots.style import FORMATS
+from simkv.results.write import check_out
+from simkv.sweep.export import replace_file
+
+ANSWER = "curves.json"
+RUNS = "runs.sqlite"
+_META = "curves"
+
+
+def check_folder(folder: Path, scenario: str) -> None:
+    """Raise InputError where the curves of ``scenario`` can't be written to ``folder``, or go on there."""
+    check_out(folder, scenario, lambda place: _owner(place, scenario))
+
+
+def _owner(place: Path, scenario: str) -> str | None:
+    """Return whose curves lie in ``place``; those that were stopped before they said so are anybody's."""
+    file = place / RUNS
+    if not file.is_file():
+        ours = all(entry.name.startswith(RUNS) for entry in place.iterdir())
+        return scenario if ours else None
+    if not file.stat().st_size:
+        return scenario
+    with Store.read(file) as store:
+        found = store.get_meta(_META)
+    return scenario if found is None and not (place / ANSWER).exists() else found
+
+
+def opened(folder: Path, scenario: str) -> Store:
+    """Return the runs kept in ``folder``, which is made where there is none, open for writing."""
+    store = Store(folder / RUNS)
+    store.put(_META, scenario)
+    return store
+
+
+def text_of(answer: Mapping[str, Any]) -> str:
+    """Return ``curves.json``."""
+    return json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write(answer: Mapping[str, Any], folder: Path) -> None:
+    """Write everything of ``answer`` into ``folder``, and take away the files of curves that it hasn't got.
+
+    Raises InputError where that fails.
+    """
+    curves: Mapping[str, Mapping[str, Any]] = answer["curves"]
+    for name, curve in curves.items():
+        replace_file(folder / f"{name}.csv", _bytes(_csv(curve["rows"]).encode()))
+        for form in FORMATS:
+            page = io.BytesIO()
+            draw(name, curve, page, form)
+            replace_file(folder / f"{name}.{form}", _bytes(page.getvalue()))
+    for name in NAMES:
+        if name not in curves:
+            for form in ("csv", *FORMATS):
+                (folder / f"{name}.{form}").unlink(missing_ok=True)
+    replace_file(folder / ANSWER, _bytes(text_of(answer).encode()))
+
+
+def _bytes(content: bytes) -> Any:
+    return lambda path: path.write_bytes(content)
+
+
+def _csv(rows: list[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(_columns(rows)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _columns(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the columns that any row has, in the order in which they come."""
+    yield from dict.fromkeys(key for row in rows for key in row)
