@@ -47,17 +47,11 @@ class Offered:
     """Requests of a session, on average; 1: single requests."""
     pauses_s: float
     """Time between a session's requests, added up over a session, on average."""
+    prompt_tokens: float
+    """Mean length of a prompt."""
+    output_tokens: float
+    """Mean length of an answer."""
     sample: tuple[Turn, ...]
-
-    @property
-    def prompt_tokens(self) -> float:
-        """Mean length of a prompt."""
-        return fmean(turn.prompt_tokens for turn in self.sample)
-
-    @property
-    def output_tokens(self) -> float:
-        """Mean length of an answer."""
-        return fmean(turn.output_tokens for turn in self.sample)
 
     @property
     def output_tokens_per_s(self) -> float | None:
@@ -99,12 +93,15 @@ def _offered(of: _Keyed, seed: int) -> Offered:
     turns = fmean(len(session) for session in sessions)
     rate = None if users is not None else _sessions_per_s(resolved, sessions) * turns
     repeats = isinstance(workload, TraceWorkload | ClientsWorkload | FittedWorkload)
+    sample = tuple(turn for session in sessions for turn in _turns(session, repeats))
     return Offered(
         requests_per_s=rate,
         users=users,
         turns=turns,
         pauses_s=fmean(session[-1].arrival_s - session[0].arrival_s for session in sessions),
-        sample=tuple(turn for session in sessions for turn in _turns(session, repeats)),
+        prompt_tokens=fmean(turn.prompt_tokens for turn in sample),
+        output_tokens=fmean(turn.output_tokens for turn in sample),
+        sample=sample,
     )
 
 
