@@ -17,6 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 from simkv.cli import app
+from simkv.cli.sweeping import counts, estimate
+from simkv.sweep.study import Tally
 from tests.readme import BLOCK, PAGES, run
 
 SMALL = """\
@@ -125,11 +127,12 @@ def test_sweep_records_points_that_fail_and_goes_on(folder: Path) -> None:
     assert {params: point["status"] for params, point in by_params.items()} == {
         (200, 2048): "done", (200, 8192): "failed", (2000, 2048): "done", (2000, 8192): "done",
     }  # fmt: skip
-    failed = [point for point in by_params.values() if point["status"] == "failed"]
-    assert failed
-    assert all(point["summary"] is None and "max_model_len" in point["error"]["message"] for point in failed)
-    assert f"{len(failed)} of 4 points failed:" in result.stderr
-    assert "failed" in result.stdout
+    failed = by_params[200, 8192]
+    assert failed["summary"] is None
+    assert "engine.max_model_len 8192 tokens doesn't fit" in failed["error"]["message"]
+    for printed in (result, simkv("sweep", "show", "reports/small-sweep")):
+        assert "1 of 4 points failed:\n  engine.num_gpu_blocks=200, engine.max_model_len=8192: one" in printed.stderr
+        assert "3 done, 1 failed" in printed.stdout
 
 
 def test_sweep_where_every_point_fails_ends_with_their_code(folder: Path) -> None:
@@ -262,6 +265,26 @@ def test_sweep_of_another_scenario_into_its_folder_is_refused(folder: Path) -> N
 def test_sweep_show_of_a_folder_without_a_sweep_is_refused(folder: Path, place: str) -> None:
     (folder / "empty").mkdir()
     assert place in simkv("sweep", "show", place, code=2).stderr
+
+
+def test_sweep_counts_name_what_there_is() -> None:
+    assert counts(Tally(10, 8)) == "0/8 runs (2 shared)"
+    assert counts(Tally(10, 8, unfit=1, done=4, failed=1, kept=2)) == (
+        "5/8 runs (4 done, 2 failed, 2 kept from before, 1 shared)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("each_s", "left", "size", "said"),
+    [
+        (0.1, 20, 2, ""),
+        (2.0, 30, 2, "about 30 s for 30 more runs of 2 s each"),
+        (60.0, 240, 2, "about 2.0 h for 240 more runs of 60 s each; Ctrl-C stops it"),
+    ],
+)
+def test_sweep_estimate_says_how_long_and_what_to_do_about_it(each_s: float, left: int, size: int, said: str) -> None:
+    assert estimate(each_s, left, size).startswith(said)
+    assert bool(estimate(each_s, left, size)) == bool(said)
 
 
 @pytest.mark.parametrize("block", list(BLOCK.finditer(PAGES[3].read_text("utf-8"))), ids=lambda block: block["command"])

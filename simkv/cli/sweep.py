@@ -89,7 +89,7 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Simulate SCENARIO at every point of a grid; what is finished is kept, whatever happens."""
-    from simkv.cli.sweeping import asked, carry_out, say_failures
+    from simkv.cli.sweeping import asked, carry_out, exit_where_all_failed, say_failures
 
     values = [*(assignments or ()), *([f"run.seed={seed}"] if seed is not None else [])]
     what = asked(scenario, values, grid or (), sample, replications)
@@ -97,6 +97,7 @@ def sweep(
     result = carry_out(what, folder, jobs, cluster)
     _print(result, folder, _names(metric), None, None, as_json)
     say_failures(result)
+    exit_where_all_failed(result)
 
 
 @app.command(SHOW)
@@ -117,11 +118,14 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Print the points of the last sweep in DIR and their Pareto front, while it runs too."""
+    from simkv.cli.sweeping import say_failures
     from simkv.sweep.pareto import parse_objectives
     from simkv.sweep.read import read
 
     objectives = parse_objectives(objective) if objective is not None else None
-    _print(read(folder), folder, _names(metric), objectives, sort, as_json)
+    result = read(folder)
+    _print(result, folder, _names(metric), objectives, sort, as_json)
+    say_failures(result)
 
 
 def _names(metric: list[str] | None) -> list[str]:

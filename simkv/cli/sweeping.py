@@ -100,7 +100,7 @@ class _Teller:
     def __call__(self, tally: Tally) -> None:
         if not self._said and tally.own:
             self._said = True
-            said = _estimate(tally.wall_s / tally.own, tally.left, self._size)
+            said = estimate(tally.wall_s / tally.own, tally.left, self._size)
             if said:
                 self._shown.say(said)
         todo = tally.runs - tally.kept
@@ -129,12 +129,12 @@ def _say_before(layout: Layout, store: Store, size: int, cluster: str | None) ->
     typer.echo(f"{', '.join(parts)}; on {where}", err=True)
     walls = [found.wall_s for key in kept[:_ASKED] if (found := store.get(key)) is not None]
     if walls and len(kept) < runs:
-        said = _estimate(sum(walls) / len(walls), runs - len(kept), size)
+        said = estimate(sum(walls) / len(walls), runs - len(kept), size)
         if said:
             typer.echo(said, err=True)
 
 
-def _estimate(each_s: float, left: int, size: int) -> str:
+def estimate(each_s: float, left: int, size: int) -> str:
     """Return how long ``left`` more runs of ``each_s`` seconds will take and, where that is long, what to do about it.
 
     Empty where nobody would mind.
@@ -160,8 +160,15 @@ def _stopped(folder: Path, points: int) -> None:
     typer.echo(f"interrupted: {ended:,} of {points:,} points are in {folder}; the same command goes on", err=True)
 
 
+def exit_where_all_failed(result: SweepResult) -> None:
+    """Exit with the code of the first error where no point is done."""
+    if result.ended and all(one.status == "failed" for one in result.ended):
+        failure = result.ended[0].failure
+        raise typer.Exit(_CODES.get(failure.kind, OURS) if failure is not None else OURS)
+
+
 def say_failures(result: SweepResult) -> None:
-    """Tell of points that failed, the first errors in words; exits with the error's code where all did."""
+    """Tell of points that failed, the first errors in words."""
     failed = [one for one in result.ended if one.status == "failed"]
     if not failed:
         return
@@ -175,9 +182,6 @@ def say_failures(result: SweepResult) -> None:
         typer.echo(f"  {printable(f'{where}{more}: {message}')}", err=True)
     if len(by_message) > _TOLD:
         typer.echo(f"  and {len(by_message) - _TOLD:,} other errors in points.csv", err=True)
-    if len(failed) == len(result.ended):
-        kind = failed[0].failure.kind if failed[0].failure is not None else ""
-        raise typer.Exit(_CODES.get(kind, OURS))
 
 
 def _as_given(written: Written) -> str:
