@@ -81,7 +81,9 @@ def measure(cases: Mapping[str, Case], bench: Bench, evaluate: Evaluate, *, roug
             asked[name] = _jobs(name, case, bench, ROUGH if name in rough else bench.fine.precision)
         except SimkvError as error:
             failed[name] = str(error)
-    unique = {job.key: job for jobs in asked.values() for job in jobs}
+    unique: dict[str, Job] = {}
+    for job in (job for jobs in asked.values() for job in jobs):
+        unique.setdefault(job.key, job)
     outcomes = {outcome.job.key: outcome for outcome in evaluate(list(unique.values()))}
     measured: dict[str, Measured] = {}
     for name, jobs in asked.items():
