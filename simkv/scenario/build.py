@@ -244,7 +244,7 @@ def _handover(resolved: Resolved, original: Source, requests: int | None, endles
     run = resolved.scenario.run
     assert run.warm_tiers is not None
     service = AssumedService(cost(resolved), resolved.scenario.engine.max_num_seqs, resolved.scenario.replicas.count)
-    return Handover(original, run.warm_tiers, service, requests, endless)
+    return Handover(original, run.warm_tiers, service, requests, endless, resolved.layers.file)
 
 
 def _source(resolved: Resolved, workload: Workload, seed: int, duration_s: float | None) -> Source:

@@ -22,7 +22,7 @@ FORGETFUL = ("lru", "fifo")
 """Eviction policies to which only what came lately matters."""
 OLD_STREAM = PRIVATE_STREAM_BASE << 8
 """Streams from here on are content that was there before and that nobody asks for again."""
-MOST_OLD_NODES = 1 << 14
+MOST_OLD_NODES = 1 << 12
 """In one pool."""
 NEW_AT_LEAST = 0.01
 """Of what passes; where less is new, tiers fill up with nothing else."""
@@ -52,10 +52,15 @@ def warm(system: System, source: Handover) -> Warmed:
         engine.mover.waited.clear()
     written = system.tier_written_blocks()
     for pool in (pool for tier in pools.values() for pool in tier):
-        if not pool.written_blocks:  # nothing ever comes here, so nothing was here before
-            pool.index.evict(pool.index.resident_blocks)
-        pool.written_blocks = 0
+        _count_anew(pool)
     return Warmed(passing.requests, passing.until_s, passing.settled, written)
+
+
+def _count_anew(pool: KVPool) -> None:
+    """Let ``pool`` count what is written into it from here on; where nothing was, nothing was there before either."""
+    if not pool.written_blocks:
+        pool.index.evict(pool.index.resident_blocks)
+    pool.written_blocks = 0
 
 
 class _Passage:

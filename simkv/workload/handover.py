@@ -15,6 +15,7 @@ from heapq import merge
 from math import inf
 from typing import Literal, Protocol
 
+from simkv import units
 from simkv.errors import InputError, Problem
 from simkv.workload.ceiling import Ceiling
 from simkv.workload.course import Course
@@ -92,18 +93,25 @@ class Handover:
     """
 
     def __init__(
-        self, original: Source, amount: float | Literal["auto"], service: Service, requests: int | None, endless: bool
+        self,
+        original: Source,
+        amount: float | Literal["auto"],
+        service: Service,
+        requests: int | None,
+        endless: bool,
+        file: str = "",
     ) -> None:
         """``amount``: seconds of the workload, or ``auto``; ``service`` estimates how long a request is served.
 
         ``requests``: how many are timed, None: all. ``endless``: the original draws as many as it is asked for; else
-        it is a recording, of which at most the first half passes under ``auto``.
+        it is a recording, of which at most the first half passes under ``auto``. ``file``: of the scenario, for errors.
         """
         self.original = original
         self._amount = amount
         self._service = service
         self._requests = requests
         self._endless = endless
+        self._file = file
         self._passing: Passing | None = None
         self._course: Course | None = None
 
@@ -192,7 +200,10 @@ class Handover:
         amount, settled = self._amount, None
         passed = _Passed(self.original, self._service)
         if amount != "auto":
-            passed.to_time(amount)
+            if not passed.to_time(amount):
+                raise self._too_long(
+                    f"more than {MOST_ASKED:,} requests would pass untimed", "shorten it, or write auto"
+                )
         elif self._endless:
             settled = passed.to_steady_state()
         else:
@@ -201,6 +212,10 @@ class Handover:
         service_s, fresh_tokens, tokens = passed.service_s[:], passed.fresh_tokens[:], passed.tokens
         timed, last_s = self._timed(passed)
         return Passing(requests, until_s, settled, fresh_tokens, service_s, tokens, timed, last_s)
+
+    def _too_long(self, what: str, mend: str) -> InputError:
+        value = self._amount if isinstance(self._amount, str) else units.exact(self._amount, "time")
+        return InputError(Problem(what, mend, file=self._file, path=PATH, value=f'"{value}"'))
 
     def _count(self) -> int:
         course, requests = Course(self.original, lambda request: self._service(request, request.prompt_tokens, 1)), 0
@@ -212,7 +227,7 @@ class Handover:
         """Return the ids of the timed requests and when the last of them arrives, as estimated."""
         if passed.next_arrival_s() == inf:
             what = f"the whole workload, {passed.requests:,} requests, passes untimed, and nothing is left to be timed"
-            raise InputError(Problem(what, "shorten it, or lengthen the workload", path=PATH, value=str(self._amount)))
+            raise self._too_long(what, "shorten it, or lengthen the workload")
         if self._requests is None or self._requests >= UNBOUNDED:
             return None, inf
         last_s = 0.0
@@ -239,13 +254,11 @@ class _Passed:
         self._ceiling = Ceiling(1)
         self._settling = Settling()
 
-    def to_time(self, until_s: float) -> None:
-        """Let everything before ``until_s`` pass."""
-        while self.course.next_s < until_s:
+    def to_time(self, until_s: float) -> bool:
+        """Let everything before ``until_s`` pass; return False where that is more than anybody waits for."""
+        while self.course.next_s < until_s and self.requests <= MOST_ASKED:
             self.step()
-            if self.requests > MOST_ASKED:
-                what = f"more than {MOST_ASKED:,} requests would pass untimed"
-                raise InputError(Problem(what, "shorten it, or write auto", path=PATH, value=f"{until_s:g} s"))
+        return self.requests <= MOST_ASKED
 
     def to_number(self, requests: int) -> None:
         """Let so many requests pass, or all where there are fewer."""
