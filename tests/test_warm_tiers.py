@@ -255,6 +255,25 @@ def test_first_half_of_a_trace_passes_and_the_rest_is_timed(tmp_path: Path) -> N
     assert shares(data, late) == pytest.approx(shares(cold, late), abs=0.02)
 
 
+def test_recorded_sessions_under_way_go_on_where_they_were(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{k}", "input_length": 300, "output_length": 30}
+        | ({"delay": 4000} if turn else {"timestamp": 1000 * k})
+        for k in range(60)
+        for turn in range(4)
+    ]
+    path = tmp_path / "sessions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = run("run.warm_tiers=auto", workload=f"\n  {{kind: trace, path: {path}, format: aiperf}}")
+    requests = data.requests
+    assert data.warmed is not None
+    assert data.warmed.requests == 120
+    assert data.finished == 120
+    under_way = requests["session"] < requests["session"][requests["turn"] == 0].min()
+    assert len(set(requests["session"][under_way].tolist())) > 5
+    assert (requests["hit_vram_tokens"] + requests["hit_dram_tokens"])[requests["turn"] > 0].min() > 250
+
+
 def test_given_time_of_a_trace_passes(tmp_path: Path) -> None:
     data = run("run.warm_tiers=50s", workload=_trace(tmp_path, 400))
     assert np.sort(data.requests["id"]).tolist() == list(range(100, 400))
