@@ -109,6 +109,7 @@ def test_sweep_with_a_store_is_read_back_as_it_was_given(worker: Workers, tmp_pa
     again = read(tmp_path)
     assert again.summary == result.summary
     assert told == [(1, 0, 2), (2, 0, 1), (3, 0, 0)]
+    assert {path.name for path in tmp_path.iterdir()} <= {FILE, f"{FILE}.lock"}  # what processes shared is gone
     assert [one.point.params["beta"] for one in again.ended] == ["0", "0.9", "0", "0.9"]
 
 
