@@ -244,6 +244,10 @@ def test_verdict_holds_a_unit_against_itself_without_tiers_or_with_its_hosts_dra
     offers, why = verdict.sides(bare, bare.resolve())
     assert offers[WITHOUT] is bare
     assert offers[WITH].resolve().scenario.tiers.dram.capacity == knee.most_dram_bytes(bare.resolve())
+    both = verdict.verdict(
+        verdict.ask(bare), Unit("p4d.24xlarge", 8, 1, None), compared({WITH: 1.4, WITHOUT: 1.0}, bare)
+    )
+    assert both["offload_helps"] is True and both["because"].startswith("The unit has no tier below VRAM, and is held")
     unknown = a_case(hardware="h100-sxm5-80gb", dram="0GiB")
     assert "nothing says how much DRAM" in verdict.sides(unknown, unknown.resolve())[1]
 
@@ -265,6 +269,11 @@ def test_break_even_bandwidth_is_that_of_the_calculator() -> None:
 def test_break_even_of_an_abstract_machine_is_kv_over_one_step() -> None:
     resolved = Case(Written(ABSTRACT, "s.yaml")).resolve()
     assert needed_bytes_per_s(resolved, 1000) == pytest.approx(1000 * 1000 / 0.01)
+    text = ABSTRACT.replace(
+        "{capacity: 1GB}", "{capacity: 1GB, bandwidth: inf GB/s}, ssd: {capacity: 1TB, read: inf GB/s}"
+    )
+    endless = Case(Written(text, "s.yaml")).resolve()
+    assert ways(endless) == (inf, inf)
     assert ways(resolved)[0] == resolved.scenario.tiers.dram.bandwidth and ways(resolved)[1] is None
 
 
@@ -301,7 +310,7 @@ def told(case: Case, slo: float, load: float) -> dict[str, Any]:
     bench = Bench(Slo({"ttft_mean": slo}), Effort(120, 0.05), Near(load), 0.5 * load, least_requests=120)
     asked = verdict.ask(case)
     ends = {name: asked.sizes[name] for name in (min(asked.sizes, key=int), max(asked.sizes, key=int))}
-    found = measure({**asked.offers, **ends}, bench, serially, rough=ends)
+    found = measure({**asked.offers, **ends}, bench, serially)
     return verdict.verdict(asked, Unit("p4d.24xlarge", 8, 1, Price(20.0, "USD", "a test", None)), found)
 
 

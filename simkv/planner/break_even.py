@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isinf
+from math import inf, isinf
 from typing import Any
 
 from simkv import units
@@ -58,9 +58,12 @@ def ways(resolved: Resolved) -> tuple[float, float | None]:
     """Return the bandwidth up to the GPUs of one replica from DRAM, and from SSD through DRAM (None: there is none)."""
     tiers, link = resolved.scenario.tiers, link_config(resolved)
     up = min(link.h2d_bytes_per_s, link.uplink_bytes_per_s, tiers.dram.bandwidth)
-    if not tiers.ssd.capacity or not up or not tiers.ssd.read:
-        return up, None if not tiers.ssd.capacity else 0.0
-    return up, 1 / (1 / up + 1 / tiers.ssd.read)
+    if not tiers.ssd.capacity:
+        return up, None
+    if not up or not tiers.ssd.read:
+        return up, 0.0
+    each_byte_s = 1 / up + 1 / tiers.ssd.read
+    return up, 1 / each_byte_s if each_byte_s else inf
 
 
 def _way(bytes_per_s: float, needed: float | None) -> dict[str, Any]:

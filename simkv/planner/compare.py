@@ -54,8 +54,8 @@ class Measured:
     """One configuration, measured."""
 
     case: Case
-    carries: Crossing | None = None
-    planned: Mapping[str, Any] | None = None
+    carries: Crossing
+    planned: Mapping[str, Any]
     """Summary of the run at the planned load."""
 
 
@@ -134,7 +134,7 @@ def gain(of: Crossing, over: Crossing) -> Gain:
     return Gain(relative, doubt, (relative > doubt) - (relative < -doubt))
 
 
-def statistic(summary: Mapping[str, Any] | None, metric: str, name: str = "p95") -> float | None:
+def statistic(summary: Mapping[str, Any], metric: str, name: str = "p95") -> float | None:
     """Return a statistic of a run's ``ttft``, ``tpot``, ...; None where it has none."""
-    found = ((summary or {}).get(f"{metric}_s") or {}).get(name)
+    found = (summary.get(f"{metric}_s") or {}).get(name)
     return None if found is None else float(found)

@@ -83,7 +83,6 @@ def dram_knee(found: Comparison) -> dict[str, Any]:
         return {"bytes": None, "by": None, "sizes": rows, "because": f"No sizes to compare: {why}."}
     best = max(found.measured, key=lambda name: _load(found, name))
     most, least = found.measured[best].carries, found.measured["0"].carries
-    assert most is not None and least is not None
     more = gain(most, least)
     if more.sign > 0:
         at = knee([Point(row["dram_bytes"], row["load"]) for row in rows])
@@ -99,14 +98,12 @@ def dram_knee(found: Comparison) -> dict[str, Any]:
 
 
 def _load(found: Comparison, name: str) -> float:
-    carries = found.measured[name].carries
-    assert carries is not None
-    return carries.load
+    return found.measured[name].carries.load
 
 
 def _row(name: str, found: Comparison) -> dict[str, Any]:
     one = found.measured[name]
-    rates = (one.planned or {}).get("hit_rate") or {}
+    rates = one.planned.get("hit_rate") or {}
     return {
         "dram_bytes": int(name),
         "load": _load(found, name),
@@ -156,7 +153,6 @@ def ssd_worth(found: Comparison, why_not: str = "") -> dict[str, Any]:
         why = why_not or next(iter(found.failed.values()), "nothing was measured")
         return {**dict.fromkeys(_SSD_KEYS), "because": f"There is nothing to compare: {why}."}
     one, other = found.measured[WITH], found.measured[WITHOUT]
-    assert one.carries is not None and other.carries is not None
     more = gain(one.carries, other.carries)
     latency = {name: statistic(of.planned, "ttft") for name, of in ((WITH, one), (WITHOUT, other))}
     moved = _moved(latency)

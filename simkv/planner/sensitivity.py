@@ -82,7 +82,6 @@ def _nothing(why: str) -> dict[str, Any]:
 
 
 def _row(name: str, one: Measured, base: Measured) -> dict[str, Any]:
-    assert one.carries is not None and base.carries is not None
     more = gain(one.carries, base.carries)
     latencies = {metric: _relative(one, base, metric) for metric in _LATENCIES}
     cost = None if more.relative is None else 1 / (1 + more.relative) - 1

@@ -20,6 +20,7 @@ from simkv.sweep.simulate import Case
 
 WITH, WITHOUT = "with offload", "without offload"
 NO_TIERS = (("dram", 0.0), ("ssd", 0.0))
+_SUPPOSED = "The unit has no tier below VRAM, and is held against itself with all the DRAM of its host."
 _ALL_RESIDENT = ("offload.residency=1", "offload.vram_budget=null")
 
 
@@ -58,7 +59,9 @@ def verdict(asked: Asked, unit: Unit, found: Comparison) -> dict[str, Any]:
     at the planned load, its price (:func:`judge`); ``break_even``: bandwidth and reuse; ``dram_knee``; ``ssd``;
     ``wear``.
     """
-    answer = judge(found, _prices(asked.offers, asked.resolved, unit), asked.why_not)
+    answer = judge(found, _prices(asked.offers, unit), asked.why_not)
+    if not asked.resolved.scenario.tiers.dram.capacity and asked.offers:
+        answer["because"] = f"{_SUPPOSED} {answer['because']}"
     ours = found.measured.get(WITH)
     planned = ours.planned if ours is not None else None
     resolved = ours.case.resolve() if ours is not None else asked.resolved
@@ -95,7 +98,7 @@ def sides(case: Case, resolved: Resolved) -> tuple[dict[str, Case], str]:
     return {WITH: knee.with_dram(case, resolved, most), WITHOUT: case}, ""
 
 
-def _prices(offers: Mapping[str, Case], resolved: Resolved, unit: Unit) -> dict[str, float | None]:
+def _prices(offers: Mapping[str, Case], unit: Unit) -> dict[str, float | None]:
     """Return what an hour of the unit costs with and without lower tiers; None: nobody says."""
     found: dict[str, float | None] = {}
     for name, case in offers.items():
@@ -135,7 +138,6 @@ def judge(found: Comparison, prices: Mapping[str, float | None], why_not: str = 
         return {"offload_helps": None, "because": f"It can't be said: {why}.", "cost_change": None,
                 "with": None, "without": None}  # fmt: skip
     ours, theirs = found.measured[WITH], found.measured[WITHOUT]
-    assert ours.carries is not None and theirs.carries is not None
     more = gain(ours.carries, theirs.carries)
     one, other = _side(ours, prices.get(WITH)), _side(theirs, prices.get(WITHOUT))
     dearer = _dearer(one, other)
@@ -151,7 +153,6 @@ def judge(found: Comparison, prices: Mapping[str, float | None], why_not: str = 
 
 
 def _side(one: Measured, price: float | None) -> Side:
-    assert one.carries is not None
     return Side(one.carries.load, one.carries.uncertainty, statistic(one.planned, "ttft"), price)
 
 
