@@ -19,10 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs" / "calc.md", ROOT / "docs" / "eviction.md", ROOT / "docs" / "sweep.md")
+PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("calc", "curves", "eviction", "sweep")))
 BLOCK = re.compile(r"(<!-- output of: (?P<command>simkv .+?) -->\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
 WALL = re.compile(r"\d[\d.,]* ?(?:ms|s|min) (?:of )?(?:wall|real)\b[^\n]*|(?:took|wall(?: time)?:?) [^\n]*")
-_WRITERS = {"run": "", "sweep": "-sweep"}
+_WRITERS = {"run": "", "sweep": "-sweep", "curves": "-curves"}
 """Commands with a result folder, and how its name ends."""
 
 

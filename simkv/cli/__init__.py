@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from simkv.cli import calc, calibrate, catalog, hitrate, init, run, schema, sweep, trace
+from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, run, schema, sweep, trace
 from simkv.cli.guard import Guarded
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ def _options(
 
 
 app.command("run")(run.run)
+app.command("curves")(curves.curves)
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(calc.app, name="calc")
 app.add_typer(catalog.app, name="catalog")

@@ -146,8 +146,8 @@ def _reads(marks: dict[str, Any], points: Sequence[Row]) -> Iterator[str]:
         yield f"Offline, where throughput counts, low p pays: most at {at_best}; {digits(gain)} times p = 1."
     elif whole is not None:
         yield (
-            f"Offline low p doesn't pay here either: throughput is highest at {at_best}. More sequences fit below, and "
-            "moving their KV takes longer than they bring."
+            f"Offline, where throughput counts, low p doesn't pay here: most at {at_best}. More sequences fit below, "
+            "but moving their KV takes longer than they bring."
         )
     else:
         yield f"Offline, where throughput counts, take {at_best}."

@@ -243,8 +243,8 @@ def _simulated_at(ratio: float | None, before: str = ",") -> str:
 def _verdict(marks: dict[str, Any]) -> str:
     demand, ahead = _felt(marks)
     bound = (
-        f"By the closed forms a step stays within 5 % of all-resident {_from(marks['unfelt_on_demand'])} on demand, "
-        f"{_from(marks['unfelt_overlapped'])} with perfect overlap"
+        "By the closed forms a step stays within 5 % of all-resident on demand "
+        f"{_from(marks['unfelt_on_demand'])}, with perfect overlap {_from(marks['unfelt_overlapped'])}"
     )
     holds = "holds here" if demand < 1 + FELT else "holds here with prefetch, not without"
     if ahead >= 1 + FELT and demand >= 1 + FELT:

@@ -17,7 +17,7 @@ Curve: TypeAlias = Mapping[str, Any]
 
 _DEMAND, _AHEAD, _LINE, _SHADE = PALETTE[1], PALETTE[2], PALETTE[0], "#E8EEF4"
 _TITLE_SIZE = 10.0
-_TITLE_WIDTH = 100
+_TITLE_WIDTH = 112
 _ZOOM_BELOW = 0.3
 
 
@@ -35,7 +35,7 @@ def _t_avg(curve: Curve, file: BinaryIO, form: str) -> None:
         _points(access, _of(curve, "on demand"), "p_hit", "t_avg_s", _DEMAND, 0, "simulated: by itself", 100, 1e6)
         waits = [row for row in _of(curve, "on demand") if row["exposed_s"]]
         _plain(access, waits, "p_hit", "exposed_s", INK, 4, "simulated: the GPU waits for it", 100, 1e6)
-        access.set_yscale("log")
+        _logarithmic(access)
         access.set_ylabel("Time of a read (µs, logarithmic)")
         access.set_title("An access: one (block, layer) that attention reads", fontsize=_TITLE_SIZE)
         step.plot(hits, [row["step_on_demand"] for row in lines], color=_DEMAND, label="T_c + T_t, on demand")
@@ -129,13 +129,20 @@ def _concurrency(curve: Curve, file: BinaryIO, form: str) -> None:
 def _upward(axes: Axes, label: str, values: Sequence[float]) -> None:
     """Label the upward axis; it is logarithmic where values span more than a decade, else it starts at 0."""
     if min(values) > 0 and max(values) > 10 * min(values):
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-        axes.yaxis.set_minor_formatter(lambda value, _: "")
+        _logarithmic(axes)
         axes.set_ylabel(f"{label[:-1]}, logarithmic)" if label.endswith(")") else f"{label} (logarithmic)")
         return
     axes.set_ylim(bottom=0)
     axes.set_ylabel(label)
+
+
+def _logarithmic(axes: Axes) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axes.yaxis.set_minor_formatter(lambda value, _: "")
 
 
 def _lambda(curve: Curve, file: BinaryIO, form: str) -> None:
