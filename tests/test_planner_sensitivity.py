@@ -33,7 +33,7 @@ LINKED = """\
 name: linked
 model: {kv_bytes_per_token: 1MB}
 hardware: {step_time: 1ms, kv_tokens: 16Ki}
-workload: {kind: documents, arrival: {process: poisson, rate: 5 req/s}, requests: 600, output_tokens: 1,
+workload: {kind: documents, arrival: {process: poisson, rate: 5 req/s}, requests: 400, output_tokens: 1,
   prompt_tokens: 16, documents: {count: 60, tokens: 992}}
 tiers: {dram: {capacity: 1TB, bandwidth: inf GB/s}}
 link: {h2d: 10 GB/s, d2h: 1 TB/s, duplex: 10 TB/s, latency: 0us}
@@ -210,7 +210,7 @@ def test_sensitivity_of_a_link_bound_machine_is_the_link() -> None:
     case = a_case(LINKED)
     asked, left_out = cases(case, case.resolve())
     kept = {name: asked[name] for name in (BASE, "link", "dram")}
-    answer = sensitivity(measure(kept, bench_of(0.4, 1.7, requests=600), serially), left_out)
+    answer = sensitivity(measure(kept, bench_of(0.4, 2.7, requests=400), serially), left_out)
     assert answer["link"]["load_change"] == pytest.approx(0.11, abs=0.025)
     assert next(iter(answer)) == "link" and answer["link"]["ttft_p95_change"] < -0.05
     assert not answer["dram"]["measurable"]

@@ -33,7 +33,7 @@ model: llama-3.1-8b
 hardware: {hardware}
 engine: {{preset: {preset}, max_model_len: 8192}}
 workload: {{kind: sessions, arrival: {{process: poisson, rate: 4 req/s}}, requests: 300, turns: 4,
-  first_prompt_tokens: {prompt}, prompt_tokens: 100, output_tokens: 8, think_time: 2s}}
+  first_prompt_tokens: {prompt}, prompt_tokens: 100, output_tokens: 8, think_time: 1s}}
 tiers: {{dram: {{capacity: {dram}}}}}
 """
 ABSTRACT = """\
@@ -132,19 +132,19 @@ def test_knee_of_a_saturating_curve_is_where_it_is_worked_out_to_be() -> None:
 def test_dram_knee_goes_by_load_else_by_latency_else_there_is_none() -> None:
     case = a_case()
     names = [str(size) for size in knee.sizes(2048 * GIB)]
-    assert names[0] == "0" and names[-1] == str(2048 * GIB) and len(names) == 7
-    loads = dict(zip(names, (1.0, 1.0, 1.2, 1.5, 1.97, 1.99, 2.0), strict=True))
+    assert names[0] == "0" and names[-1] == str(2048 * GIB) and len(names) == 6
+    loads = dict(zip(names, (1.0, 1.2, 1.5, 1.97, 1.99, 2.0), strict=True))
     by_load = knee.dram_knee(compared(loads, case))
     assert by_load["bytes"] == 512 * GIB and by_load["by"] == "load" and "a unit carries 100 %" in by_load["because"]
-    latencies = dict(zip(names, (0.4, 0.3, 0.21, 0.2, 0.2, 0.2, 0.2), strict=True))
+    latencies = dict(zip(names, (0.4, 0.3, 0.208, 0.2, 0.2, 0.2), strict=True))
     flat = compared(dict.fromkeys(names, 1.0), case, **{name: ran(ttft) for name, ttft in latencies.items()})
     by_latency = knee.dram_knee(flat)
-    assert by_latency["by"] == "ttft_mean" and by_latency["bytes"] == 128 * GIB
+    assert by_latency["by"] == "ttft_mean" and by_latency["bytes"] == 256 * GIB
     assert "stays the same, and mean TTFT at the planned load falls by 50 %" in by_latency["because"]
-    assert [row["hit_rate"] for row in by_latency["sizes"]] == [0.6] * 7
+    assert [row["hit_rate"] for row in by_latency["sizes"]] == [0.6] * 6
     same = knee.dram_knee(compared(dict.fromkeys(names, 1.0), case, **{name: ran() for name in names}))
     assert same["bytes"] is None and "no size gains anything" in same["because"]
-    rising = knee.dram_knee(compared(dict(zip(names, range(1, 8), strict=True)), case))
+    rising = knee.dram_knee(compared(dict(zip(names, range(1, 7), strict=True)), case))
     assert rising["bytes"] == 2048 * GIB and "has not levelled off" in rising["because"]
     assert knee.dram_knee(Comparison())["bytes"] is None
 
@@ -315,7 +315,7 @@ def told(case: Case, slo: float, load: float) -> dict[str, Any]:
 
 
 def test_verdict_where_dram_keeps_what_vram_cannot_is_true() -> None:
-    """A pool of 20,000 tokens, and conversations of 6,000 that come back in two seconds."""
+    """A pool of 20,000 tokens, and conversations of 6,000 that come back in a second."""
     found = told(a_case("engine.num_gpu_blocks=1250", prompt=5800), 0.5, 0.5)
     assert found["offload_helps"] is True and found["cost_change"] < -0.2
     assert found["dram_knee"]["bytes"] > 0 and found["dram_knee"]["by"] == "load"
@@ -324,7 +324,7 @@ def test_verdict_where_dram_keeps_what_vram_cannot_is_true() -> None:
 
 
 def test_verdict_where_all_fits_vram_is_false() -> None:
-    found = told(a_case("engine.num_gpu_blocks=60000", prompt=500), 0.3, 8.0)
+    found = told(a_case("engine.num_gpu_blocks=60000", prompt=3000), 0.3, 2.0)
     assert found["offload_helps"] is False and abs(found["cost_change"]) < 0.05
     assert found["dram_knee"]["bytes"] is None
 

@@ -20,7 +20,7 @@ Evaluate = Callable[[Sequence[Job]], Iterable[Outcome]]
 
 PRECISION = 0.01
 """Of each load that is compared, relative."""
-REQUESTS = 4000
+REQUESTS = 2000
 """Judged in each run, at least: of fewer, a percentile near the limit is too rough to tell a few percent."""
 ROUGH = 0.03
 """Precision where tens of percent are compared."""

@@ -218,8 +218,9 @@ class _Search:
             return Crossing(0.0, 0.0, highest, inf, high.binds if high is not None else "", runs)
         if high is None:
             return Crossing(low.load, low.load, inf, inf, "", runs)
-        load = self._line(low) if low.smooth and high.smooth else sqrt(low.load * high.load)
-        load = min(max(load, low.load), high.load)
+        load = sqrt(low.load * high.load)
+        if low.smooth and high.smooth:  # the line between the two, which rises from below the limit to above it
+            load = low.load * exp(-log(low.ratio) / _steep(low, high))
         return Crossing(load, low.load, high.load, (high.load / low.load - 1) / 2, high.binds, runs)
 
 

@@ -15,7 +15,7 @@ from simkv.sweep.simulate import Case
 
 ENOUGH = 0.95
 """Share of the whole gain that the knee has."""
-HALVINGS = 5
+HALVINGS = 4
 """Sizes go from the most down by so many halves."""
 MATTERS = 0.02
 """A change of latency below this is no gain."""
