@@ -102,6 +102,10 @@ def _latencies(summary: Summary) -> Iterator[str]:
         other = plain[key] if plain else None
         yield row + (f"{seconds(other['mean']):>18}{seconds(other['p95']):>9}" if other else "")
     yield from _class_latencies(summary)
+    warmed = summary.get("warm_tiers")
+    if warmed:
+        passed = f"{count(warmed['requests'])} requests ({seconds(warmed['time_s'])})"
+        yield f"  tiers warmed by {passed} that passed untimed before"
     if summary["warm_up_s"]:
         yield f"  without the first {seconds(summary['warm_up_s'])} of arrivals (warm-up)"
 

@@ -84,13 +84,15 @@ class UntimedReuse:
         """Take ``live`` in: find what is cached, load what is below VRAM, keep what its prompt makes."""
         engine, config = self.engine, self.engine.config
         request = live.request
-        _, lower = self._found(live)
+        found = self._found(live)
+        lower = found[1]
         deep_tokens = (lower.ssd_end - lower.dram_end) * config.block_tokens
         if deep_tokens > 0 and deep_tokens >= self._least_read_tokens and promote(engine, live, lower, DEMAND):
             self._lane.flush()
+            found = self._found(live)
         side = config.side_admitted(live.target, live.last_tokens)
         blocks = config.blocks(request.prompt_tokens)
-        match, lower = self._with_room(live, blocks + side)
+        match, lower = self._with_room(live, blocks + side, *found)
         handle = engine.pool.index.pin(match, True, live.owner.retention)
         end = match.end
         if lower.dram_end > end:
@@ -139,14 +141,13 @@ class UntimedReuse:
         match = engine.pool.index.match(spans, limit)
         return match, engine.tiers.lookup(spans, live.target, limit, match.end, live.owner.dram)
 
-    def _with_room(self, live: Live, blocks: int) -> tuple[Match, LowerHit]:
+    def _with_room(self, live: Live, blocks: int, match: Match, lower: LowerHit) -> tuple[Match, LowerHit]:
         """Return what ``live`` finds once there is room for its ``blocks``: who came first ends early for it."""
         engine = self.engine
-        while True:
-            match, lower = self._found(live)
-            if blocks - match.end <= engine.pool.available_blocks - unpinned_blocks(match) or not engine.running:
-                return match, lower
+        while blocks - match.end > engine.pool.available_blocks - unpinned_blocks(match) and engine.running:
             self.end(next(iter(engine.running)))
+            match, lower = self._found(live)
+        return match, lower
 
 
 class UntimedSharing:
