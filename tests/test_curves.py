@@ -189,6 +189,13 @@ def test_concurrency_marks_are_those_of_the_points(dense: dict[str, Any]) -> Non
     assert any("ITL p95 50.0 ms holds with at most" in text for text in curve["reads"])
 
 
+def test_study_of_sparse_access_says_that_quality_is_not_modelled(
+    dense: dict[str, Any], sparse: dict[str, Any]
+) -> None:
+    assert sparse["about"][0].startswith("Quality not modelled")
+    assert dense["about"] == []
+
+
 def test_concurrency_without_slo_says_how_to_ask(sparse: dict[str, Any]) -> None:
     assert any("no slo.itl_p95" in text for text in sparse["curves"]["concurrency"]["reads"])
 

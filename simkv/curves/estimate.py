@@ -15,6 +15,9 @@ Figure = Callable[[Summary], float | None]
 _T_975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
 """97.5 % quantile of Student's t by degrees of freedom 1..10."""
 
+_ROUNDING = 1e-12
+"""Values that differ by less, relatively, are equal."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -38,7 +41,7 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
     found = [value for value in values if value is not None and math.isfinite(value)]
     if not found or len(found) < len(values):
         return None
-    if min(found) == max(found):
+    if max(found) - min(found) <= _ROUNDING * abs(found[0]):
         return Estimate(found[0], found[0], found[0])
     mean, degrees = fmean(found), len(found) - 1
     half = _T_975[min(degrees, len(_T_975)) - 1] * stdev(found) / math.sqrt(len(found))

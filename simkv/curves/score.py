@@ -137,6 +137,7 @@ def _marks(setting: Setting, points: Points, answers: Answers) -> dict[str, Any]
         return None if found is None else found.row("gain")
 
     return {
+        "unit": "reads" if _of_reads(setting) else "prompt tokens",
         "of": "reads that are in VRAM as a step begins" if _of_reads(setting) else "prompt tokens that a tier has",
         "best": {"lambda": best, "hit_rate": _mean(rates[best])},
         "worst": {"lambda": worst, "hit_rate": _mean(rates[worst])},

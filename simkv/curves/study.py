@@ -70,7 +70,7 @@ def study(
         "scenario": setting.scenario.name,
         "scenario_hash": setting.resolved.scenario_hash,
         "seeds": list(setting.seeds),
-        "about": [] if asked.ground.house is None else list(words.assumed(asked.ground.house)),
+        "about": [*words.quality(setting), *([] if asked.ground.house is None else words.assumed(asked.ground.house))],
         "curves": {name: curve.as_dict() for name, curve in curves.items()},
         "left_out": dict(asked.left_out),
     }

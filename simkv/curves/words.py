@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from simkv.curves.estimate import Summary
 from simkv.curves.house import House
+from simkv.curves.setting import Setting
 from simkv.results.quantity import data, digits, seconds
 
 _TWICE = 2.0
@@ -50,6 +51,16 @@ def assumed(house: House) -> Iterable[str]:
     have = int(setting.scenario.tiers.dram.capacity)
     if house.dram_bytes > have:
         yield f"The what-if has {data(house.dram_bytes)} of DRAM, which it needs; the scenario has {data(have)}."
+
+
+def quality(setting: Setting) -> Iterable[str]:
+    """Say what isn't modelled where attention reads only some blocks."""
+    if setting.kind in ("sparse", "replay"):
+        pattern = setting.scenario.offload.access.pattern
+        yield (
+            f"Quality not modelled: reading only some blocks (access pattern {pattern}) approximates "
+            "attention that was trained dense. Moving KV changes no result."
+        )
 
 
 def of_seeds(seeds: tuple[int, ...]) -> str:

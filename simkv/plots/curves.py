@@ -17,7 +17,7 @@ Curve: TypeAlias = Mapping[str, Any]
 
 _DEMAND, _AHEAD, _LINE, _SHADE = PALETTE[1], PALETTE[2], PALETTE[0], "#E8EEF4"
 _TITLE_SIZE = 10.0
-_TITLE_WIDTH = 112
+_TITLE_WIDTH = 90
 _ZOOM_BELOW = 0.3
 
 
@@ -154,7 +154,7 @@ def _lambda(curve: Curve, file: BinaryIO, form: str) -> None:
                 axes.axhline(100 * row["hit_rate"], color=colour, linestyle=style, label=label)
         _points(axes, _of(curve, "score"), "lambda", "hit_rate", _DEMAND, 0, "score(λ), simulated", 1, 100)
         axes.set_xlabel("λ (1: recency alone, 0: frequency alone)")
-        axes.set_ylabel(f"Hit rate (% of {curve['marks']['of']})")
+        axes.set_ylabel(f"Hit rate (% of {curve['marks']['unit']})")
         axes.ticklabel_format(axis="y", useOffset=False)
         label_side(axes)
 
