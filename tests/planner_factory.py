@@ -23,6 +23,7 @@ workload:
   prompt_tokens: 1
   output_tokens: 1
 slo: {queue_mean: 100ms}
+run: {warm_tiers: 1s}
 """
 """With one seat and one step a request: M/D/1 at 100 ms."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, run, schema, sweep, trace
+from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, plan, run, schema, sweep, trace
 from simkv.cli.guard import Guarded
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ app.add_typer(sweep.app, name="sweep")
 app.add_typer(calc.app, name="calc")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(trace.app, name="trace")
+app.command("plan")(plan.plan)
 app.command("hitrate")(hitrate.hitrate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("schema")(schema.schema)

@@ -24,7 +24,7 @@ from simkv.planner.types import Capacity, Effort, Slo
 
 RUNGS = (Effort(250, 0.35), Effort(600, 0.15), Effort(1500, 0.06))
 WAVE = 8
-KEPT = (12, 5)
+KEPT = (8, 4)
 """How many are kept at most from a rung to the next, and no fewer than half of them are dropped."""
 FEWEST = 3
 FIRST_GUESS = 0.4

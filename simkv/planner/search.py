@@ -27,7 +27,9 @@ from simkv.sweep.pareto import front
 from simkv.sweep.simulate import Written
 
 FINALISTS = 3
-"""Confirmed with several seeds."""
+"""Confirmed with several seeds, at once."""
+MOST_CONFIRMED = 9
+"""In all, where the first ones don't hold, or take more units than was thought."""
 
 
 def search(
@@ -109,10 +111,13 @@ def _within_bounds(choices: Sequence[Choice], aim: Aim, slo: Slo) -> tuple[list[
 def _finals(
     halved: Halved, aim: Aim, slo: Slo, workers: Workers, store: Store | None, report: Report | None, seed: int
 ) -> list[Confirmed]:
-    """Confirm the best few; more while none of them holds."""
+    """Confirm the best few; more while none of them holds, or one that isn't confirmed may be better than those."""
     there = [one for one in halved.rated if isfinite(one.score)]
     confirmed: list[Confirmed] = []
-    while there and not any(one.holds for one in confirmed):
+    while there and len(confirmed) < MOST_CONFIRMED:
+        best, _ = _best(confirmed, aim)
+        if best is not None and there[0].score >= _rank(best, aim)[0]:
+            break
         some, there = there[:FINALISTS], there[FINALISTS:]
         if report is not None:
             report("confirming the best", len(confirmed), len(confirmed) + len(some))

@@ -10,6 +10,7 @@ from simkv.errors import InputError, Problem
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
 from simkv.scenario.build import block_tokens, engine_config
+from simkv.scenario.load import SET
 from simkv.scenario.resolve import Resolved
 
 _VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
@@ -81,7 +82,8 @@ class Part:
 
     def origin(self, path: str) -> str:
         """Return a path and where its value is from, as comments say it."""
-        return f"{path}: {self.resolved.origin(tuple(path.split('.')))}"
+        origin = self.resolved.origin(tuple(path.split(".")))
+        return f"{path}: {'chosen' if origin == SET else origin}"
 
     def gpus(self, replica: int) -> dict[str, str]:
         """Return the variable that gives a replica its own GPUs, of a host with several."""

@@ -1,0 +1,71 @@
+"""What ``simkv plan`` does: checks, the search with its progress, the files, and what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from simkv.cli.guard import INTERRUPTED
+from simkv.cli.progress import Progress
+from simkv.errors import InfeasibleError, unknown
+from simkv.jobs.store import Store
+from simkv.jobs.workers import Workers
+from simkv.planner.answer import PlanResult, plan
+from simkv.planner.emit import ENGINES
+from simkv.planner.export import STORE, check_folder, claim, write
+from simkv.planner.space import plan_of
+from simkv.scenario.load import load_text
+from simkv.sweep.simulate import Written
+
+
+def carry_out(
+    scenario: str,
+    assignments: Sequence[str],
+    observed: Path | None,
+    engines: Sequence[str],
+    jobs: int | None,
+    cluster: str | None,
+    out: Path | None,
+) -> tuple[PlanResult, Path, list[str]]:
+    """Return the plan, the folder that it is in, and its files; Ctrl-C keeps what is finished and exits with 130."""
+    for name in engines:
+        if name not in ENGINES:
+            raise unknown("engine", name, ENGINES, "--emit")
+    written = Written.read(scenario, assignments)
+    plan_of(written)
+    named = load_text(written.text, written.file, written.assignments).scenario.name
+    folder = out if out is not None else Path("reports") / f"{named}-plan"
+    check_folder(folder, named)
+    with Workers(jobs, cluster) as workers, Store(folder / STORE) as store:
+        claim(store, named)
+        try:
+            with Progress() as shown:
+                result = plan(
+                    written, workers=workers, store=store, observed=str(observed) if observed is not None else None,
+                    engines=engines, report=lambda doing, done, todo: shown(done / todo if todo else 0.0, doing),
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            typer.echo(f"interrupted: what was simulated is in {folder}; the same command goes on", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+    return result, folder, write(result, folder)
+
+
+def show(result: PlanResult, folder: Path, names: Sequence[str], engines: Sequence[str], as_json: bool) -> None:
+    """Print the plan, and the flags that were asked for; exits with 3 where nothing holds the SLO."""
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(result.answer, indent=2, ensure_ascii=False))
+    else:
+        from shutil import get_terminal_size
+
+        from simkv.cli.planned import render
+
+        typer.echo(render(result, folder, names, get_terminal_size((100, 24)).columns))
+        for name in engines:
+            if name in result.emitted:
+                typer.echo(f"\n{result.emitted[name].text}", nl=False)
+    if not result.feasible:
+        raise InfeasibleError(result.answer["nearest"] or "no candidate holds the plan's SLO")
