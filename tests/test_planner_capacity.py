@@ -167,7 +167,7 @@ def test_at_load_everything_at_once_has_no_load_to_scale(kind: str) -> None:
     text = SINGLE_SERVER.replace("kind: plain", f"kind: {kind}").replace(
         "  arrival: {process: poisson, rate: 5 req/s}\n", ""
     )
-    base = case(text, "workload.requests=50")
+    base = case(text, "workload.requests=50", "run.warm_tiers=null")
     with pytest.raises(InputError, match="no load to plan for; give workload"):
         at_load(base, base.resolve(), 1.0, 100)
 

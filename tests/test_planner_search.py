@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
@@ -30,13 +31,15 @@ QUICK = SINGLE_SERVER.replace("max_num_seqs: 1", "max_num_seqs: 2") + "cost: {gp
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Search with little effort."""
+    """Search with little effort; what is there before a test isn't looked through after each of its runs."""
     monkeypatch.setattr(halving, "RUNGS", (Effort(80, 0.5), Effort(120, 0.25), LAST))
     monkeypatch.setattr(halving, "WAVE", 3)
     monkeypatch.setattr(halving, "KEPT", (4, 3))
     monkeypatch.setattr(confirm, "REQUESTS", 200)
     monkeypatch.setattr(sampled, "TURNS", 2000)
+    gc.freeze()
     yield
+    gc.unfreeze()
 
 
 def quick(plan: str, text: str = QUICK) -> Found:
