@@ -89,7 +89,7 @@ def _offered(of: _Keyed, seed: int) -> Offered:
     workload = resolved.scenario.workload
     arrival = getattr(workload, "arrival", None)
     users = arrival.users if isinstance(arrival, ClosedLoopArrival) else None
-    sessions = list(_sessions(_unbounded(resolved, users), seed, users))
+    sessions = list(_sessions(_unbounded(resolved), seed, users))
     turns = fmean(len(session) for session in sessions)
     rate = None if users is not None else _sessions_per_s(resolved, sessions) * turns
     repeats = isinstance(workload, TraceWorkload | ClientsWorkload | FittedWorkload)
@@ -116,7 +116,7 @@ def stay_s(resolved: Resolved, load_one: Offered) -> float:
     return load_one.pauses_s + load_one.turns * served_s(resolved, load_one)
 
 
-def _unbounded(resolved: Resolved, users: int | None) -> Resolved:
+def _unbounded(resolved: Resolved) -> Resolved:
     """Return the scenario without its own bounds, so that sessions are whole."""
     scenario = replaced(resolved.scenario, ["run", "warm_tiers"], None)
     if isinstance(scenario.workload, TraceWorkload | ClientsWorkload | FittedWorkload):
