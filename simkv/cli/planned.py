@@ -114,13 +114,13 @@ def _candidates(answer: Mapping[str, Any]) -> str:
             MISSING if row["units"] is None else str(row["units"]), _money(row["cost_per_hour"]),
             _money(row["cost_per_million_output_tokens"]), f"{digits(row['carries']['load'])} x",
             (row["carries"]["binds"] or MISSING).replace("_", " "),
-            *(seconds(row["latency"].get(key)) + ("" if row["confirmed"] else " *") for key in targets),
+            *(seconds(row["latency"].get(key)) + (" *" if row["confirmed"] else "") for key in targets),
         )
         for row in _best_first(answer, winner)[:_ROWS]
     ]  # fmt: skip
     more = len(answer["candidates"]) - len(rows)
     end = f"\n... and {more} more in candidates.csv" if more > 0 else ""
-    said = "> winner; p: on the Pareto front (cost, latency, load of a unit); *: at the largest load it carries"
+    said = "> winner; p: on the Pareto front (cost, latency, load of a unit); *: over several seeds, all units together"
     return f"{table(head, rows, right=(2, 3, 4, 5, *range(7, 7 + len(targets))))}{end}\n{said}"
 
 

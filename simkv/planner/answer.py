@@ -174,7 +174,7 @@ def _answer(written: Written, found: Found, measured: Measured | None, fitted: F
         "runners_up": [by_name[one.rated.candidate.name] for one in found.runners_up],
         "candidates": rows,
         "pruned": [_pruned(one) for one in found.pruned],
-        "left_out": [asdict(one) | {"values": dict(one.values)} for one in found.left_out],
+        "left_out": [{"name": one.name, "values": dict(one.values), "reason": one.reason} for one in found.left_out],
         "pareto": [
             {"name": one.rated.candidate.name, "cost_per_hour": one.cost, one.latency: one.latency_s,
              "load_of_a_unit": one.carried}
@@ -228,13 +228,13 @@ def _row(one: Rated, found: Found, confirmed: Confirmed | None) -> Answer:
 
 
 def _latency(one: Rated, found: Found, confirmed: Confirmed | None) -> dict[str, float | None]:
-    """Return what the SLO names: at the planned load where that was confirmed, else at capacity."""
+    """Return what the SLO names, at the planned load: over several seeds where that was confirmed."""
     if confirmed is not None:
         return {key: confirmed.targets[key].mean for key in found.slo.targets if key in confirmed.targets}
     latencies: dict[str, float | None] = {}
     for key in found.slo.targets:
         metric, statistic = split_key(key)
-        latencies[key] = (one.capacity.summary.get(f"{metric}_s") or {}).get(statistic)
+        latencies[key] = ((one.planned or {}).get(f"{metric}_s") or {}).get(statistic)
     return latencies
 
 

@@ -12,6 +12,7 @@ from simkv.jobs.execute import execute
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.found import Confirmed, Estimate, Rated
+from simkv.planner.halving import Report
 from simkv.planner.load import at_load, timed_requests
 from simkv.planner.objective import MOST_UNITS, Aim
 from simkv.planner.slo import SERVED, STATIONARY, measured, misses
@@ -63,6 +64,27 @@ def confirm(
     second = _confirmed(list(again.values()), aim, slo, workers, store, seed)
     better = {number: found for number, found in zip(again, second, strict=True) if _worth_it(first[number], found)}
     return [better.get(number, one) for number, one in enumerate(first)]
+
+
+def with_planned(
+    rated: Sequence[Rated], aim: Aim, workers: Workers, store: Store | None, report: Report | None, seed: int
+) -> tuple[Rated, ...]:
+    """Return the candidates, each with a run of one unit at its planned load, so that they can be compared."""
+    jobs = {}
+    for one in rated:
+        if one.units is not None:
+            load = aim.planned(one.units, one.capacity.load)
+            case = at_load(one.candidate.case, one.choice.resolved, load, REQUESTS)
+            jobs[one.candidate.name] = job_of(case, seed, one.candidate.name)
+    answers: dict[str, Mapping[str, Any] | None] = {}
+    for number, outcome in enumerate(execute(list(jobs.values()), workers, store), start=1):
+        answers[outcome.job.key] = outcome.answer
+        if report is not None:
+            report("at the planned load", number, len(jobs))
+    return tuple(
+        replace(one, planned=answers.get(jobs[name].key)) if (name := one.candidate.name) in jobs else one
+        for one in rated
+    )
 
 
 def _worth_it(before: Confirmed, after: Confirmed) -> bool:

@@ -33,6 +33,8 @@ class Rated:
     """What an hour of them costs."""
     per_million: float | None
     """What a million output tokens cost at the planned load."""
+    planned: Mapping[str, Any] | None = None
+    """Summary of one unit at the planned load; None: it isn't planned with."""
 
     @property
     def candidate(self) -> Candidate:
@@ -103,7 +105,7 @@ class Front:
     cost: float | None
     """Of the plan, an hour."""
     latency_s: float
-    """``latency`` of the run at capacity."""
+    """``latency`` of one unit at the planned load."""
     latency: str
     """Which: the SLO's first target."""
     carried: float

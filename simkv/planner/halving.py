@@ -22,11 +22,13 @@ from simkv.planner.objective import Aim
 from simkv.planner.space import Choice
 from simkv.planner.types import Capacity, Effort, Slo
 
-RUNGS = (Effort(250, 0.35), Effort(600, 0.15), Effort(1500, 0.06))
+RUNGS = (Effort(300, 0.35), Effort(800, 0.15), Effort(2000, 0.06))
 WAVE = 8
-KEPT = (8, 4)
+KEPT = (10, 5)
 """How many are kept at most from a rung to the next, and no fewer than half of them are dropped."""
 FEWEST = 3
+PROOFS = 2
+"""How many of the first rung's best, at once, are tried with all effort: only what they cost then prunes others."""
 FIRST_GUESS = 0.4
 """Of the bound, where nothing has been simulated yet."""
 
@@ -61,12 +63,17 @@ class Halving:
     ) -> None:
         self._aim, self._slo, self._workers, self._store, self._seed = aim, slo, workers, store, seed
         self._report = report
+        self._cap = inf
         self._rated: dict[str, Rated] = {}
         self._failed: list[tuple[Choice, Failure]] = []
         self._runs = 0
 
-    def run(self, entries: Sequence[Entry]) -> Halved:
-        """Rate ``entries``, the best of them with all effort."""
+    def run(self, entries: Sequence[Entry], cap: float = inf) -> Halved:
+        """Rate ``entries``, the best of them and of those rated before with all effort.
+
+        ``cap``: a score that is confirmed; then nothing but it prunes.
+        """
+        self._cap = cap
         pruned = self._first_rung(entries)
         for effort, most in zip(RUNGS[1:], KEPT, strict=True):
             self._rung(self._kept(most), effort)
@@ -78,7 +85,7 @@ class Halving:
     def _first_rung(self, entries: Sequence[Entry]) -> list[Pruned]:
         """Try all that the best so far leaves alive, the most promising first."""
         pruned: list[Pruned] = []
-        left = sorted(entries, key=lambda entry: (self._least(entry), -entry.bounds.load, entry.choice.candidate.name))
+        left = sorted(entries, key=lambda entry: (self.least(entry), -entry.bounds.load, entry.choice.candidate.name))
         while left:
             alive = []
             for entry in left:
@@ -90,10 +97,30 @@ class Halving:
             wave, left = alive[:WAVE], alive[WAVE:]
             starts = [self._guess(entry) for entry in wave]
             self._do([(one, start) for one, start in zip(wave, starts, strict=True)], RUNGS[0], len(left))
+            if left:
+                self._prove()
         return pruned
 
+    def _prove(self) -> None:
+        """Try the best so far with all effort, where that is still to be done: fewer requests flatter some."""
+        if not self._aim.bounded or isfinite(self._cap):
+            return
+        best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=_by_score)[:PROOFS]
+        known = self._known()
+        self._rung([one for one in best if not _proven(one) and one.score < known], RUNGS[-1])
+
+    def _known(self) -> float:
+        """Return the best score that is known to be had: a confirmed one, else one found with all effort."""
+        if isfinite(self._cap):
+            return self._cap
+        return min((one.score for one in self._rated.values() if _proven(one)), default=inf)
+
     def _rung(self, kept: Sequence[Rated], effort: Effort) -> None:
-        entries = [(Entry(one.choice, one.bounds), _between(one.capacity)) for one in kept]
+        entries = [
+            (Entry(one.choice, one.bounds), _between(one.capacity))
+            for one in kept
+            if one.effort.requests < effort.requests
+        ]
         for begin in range(0, len(entries), WAVE):
             self._do(entries[begin : begin + WAVE], effort, max(0, len(entries) - begin - WAVE))
 
@@ -107,7 +134,7 @@ class Halving:
     def _unsure(self) -> list[Rated]:
         """Return those among the best that were found to be so by fewer requests than others."""
         best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=_by_score)[:FEWEST]
-        return [one for one in best if one.effort.requests < RUNGS[-1].requests]
+        return [one for one in best if not _proven(one)]
 
     def _do(self, wave: Sequence[tuple[Entry, float]], effort: Effort, left: int) -> None:
         """Find the capacities of one wave."""
@@ -132,7 +159,7 @@ class Halving:
         candidate = entry.choice.candidate
         return capacity_job(candidate.case, self._slo, effort, start, candidate.name, entry.choice.resolved)
 
-    def _least(self, entry: Entry) -> float:
+    def least(self, entry: Entry) -> float:
         """Return a score that the entry can't be better than; 0 or less where nothing is known."""
         if not self._aim.bounded:
             return 0.0
@@ -140,15 +167,14 @@ class Halving:
 
     def _beaten(self, entry: Entry) -> str:
         """Return why an entry can't be the best any more; empty: it can."""
-        least = self._least(entry)
-        best = min(self._rated.values(), key=_by_score, default=None)
+        least, known = self.least(entry), self._known()
         if least == inf:
             return f"carries at most {entry.bounds.load:.3g} times the load, with which {self._limits(entry.choice)}"
-        if best is None or not self._aim.bounded or least <= best.score:
+        if not self._aim.bounded or least <= known:
             return ""
-        said = f"{best.candidate.name} {_SAID[self._aim.plan.objective].format(_shown(best.score))}"
-        at_best = _SAID[self._aim.plan.objective].format(_shown(least))
-        return f"carries at most {entry.bounds.load:.3g} times the load, with which it {at_best}; {said}"
+        said = _SAID[self._aim.plan.objective]
+        at_best, other = said.format(_shown(least)), said.format(_shown(known))
+        return f"carries at most {entry.bounds.load:.3g} times the load, with which it {at_best}; another {other}"
 
     def _limits(self, choice: Choice) -> str:
         if choice.units is not None:
@@ -165,6 +191,10 @@ class Halving:
         alike = _alike(entry, known)
         share = median(_between(one.capacity) / one.bounds.load for one in alike) if alike else FIRST_GUESS
         return bound * min(share, 1.0)
+
+
+def _proven(one: Rated) -> bool:
+    return one.effort.requests >= RUNGS[-1].requests
 
 
 def rate(aim: Aim, entry: Entry, capacity: Capacity, effort: Effort) -> Rated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, isfinite, nan
 
 import numpy as np
@@ -11,7 +12,7 @@ from simkv.errors import InputError, Problem
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.bounds import bounds
-from simkv.planner.confirm import confirm
+from simkv.planner.confirm import confirm, with_planned
 from simkv.planner.found import Confirmed, Found, Front, Nearest, NoPlan, Pruned, Rated
 from simkv.planner.halving import Entry, Halved, Halving, Report
 from simkv.planner.load import check
@@ -54,24 +55,25 @@ def search(
     choices, left_out = _with_prices(there, written.file)
     entries, pruned = _within_bounds(choices, aim, slo)
     seed = first.scenario.run.seed
-    halved = Halving(aim, slo, workers, store, report, seed).run(entries)
+    halving = Halving(aim, slo, workers, store, report, seed)
+    halved, confirmed = _searched(halving, entries, aim, slo, workers, store, report, seed)
     failed = tuple(LeftOut(c.candidate.name, c.candidate.values, f"failed: {f.message}") for c, f in halved.failed)
     if halved.failed and not halved.rated:
         raise InputError(Problem(f"no candidate can be simulated: {failed[0].name}: {halved.failed[0][1].message}"))
-    confirmed = _finals(halved, aim, slo, workers, store, report, seed)
     winner, others = _best(confirmed, aim)
+    rated = with_planned(halved.rated, aim, workers, store, report, seed)
     all_pruned = (*pruned, *halved.pruned)
     found = Found(
         aim=aim,
         slo=slo,
         currency=there.currency,
-        candidates=halved.rated,
+        candidates=rated,
         pruned=all_pruned,
         left_out=(*there.left_out, *left_out, *failed),
         winner=winner,
         runners_up=others,
-        pareto=pareto(halved.rated, slo),
-        nearest=None if winner is not None else nearest(aim, halved.rated, all_pruned, confirmed, there.currency),
+        pareto=pareto(rated, slo),
+        nearest=None if winner is not None else nearest(aim, rated, all_pruned, confirmed, there.currency),
         runs=halved.runs + sum(len(one.summaries) for one in confirmed),
     )
     if winner is None:
@@ -108,13 +110,48 @@ def _within_bounds(choices: Sequence[Choice], aim: Aim, slo: Slo) -> tuple[list[
     return entries, pruned
 
 
+def _searched(
+    halving: Halving,
+    entries: Sequence[Entry],
+    aim: Aim,
+    slo: Slo,
+    workers: Workers,
+    store: Store | None,
+    report: Report | None,
+    seed: int,
+) -> tuple[Halved, list[Confirmed]]:
+    """Rate and confirm; what a score pruned that didn't hold when it was confirmed is tried after all."""
+    halved = halving.run(entries)
+    confirmed = _finals(halved, [], aim, slo, workers, store, report, seed)
+    pruned = list(halved.pruned)
+    while True:
+        winner, _ = _best(confirmed, aim)
+        cap = _rank(winner, aim)[0] if winner is not None else inf
+        again = [Entry(one.choice, one.bounds) for one in pruned]
+        again = [entry for entry in again if halving.least(entry) < cap]
+        if not again:
+            return replace(halved, pruned=tuple(pruned)), confirmed
+        names = {entry.choice.candidate.name for entry in again}
+        halved = halving.run(again, cap)
+        pruned = [one for one in pruned if one.choice.candidate.name not in names] + list(halved.pruned)
+        confirmed = _finals(halved, confirmed, aim, slo, workers, store, report, seed)
+
+
 def _finals(
-    halved: Halved, aim: Aim, slo: Slo, workers: Workers, store: Store | None, report: Report | None, seed: int
+    halved: Halved,
+    before: Sequence[Confirmed],
+    aim: Aim,
+    slo: Slo,
+    workers: Workers,
+    store: Store | None,
+    report: Report | None,
+    seed: int,
 ) -> list[Confirmed]:
     """Confirm the best few; more while none of them holds, or one that isn't confirmed may be better than those."""
-    there = [one for one in halved.rated if isfinite(one.score)]
-    confirmed: list[Confirmed] = []
-    while there and len(confirmed) < MOST_CONFIRMED:
+    known = {one.rated.candidate.name for one in before}
+    there = [one for one in halved.rated if isfinite(one.score) and one.candidate.name not in known]
+    confirmed = list(before)
+    while there and len(confirmed) - len(before) < MOST_CONFIRMED:
         best, _ = _best(confirmed, aim)
         if best is not None and there[0].score >= _rank(best, aim)[0]:
             break
@@ -142,7 +179,7 @@ def _rank(one: Confirmed, aim: Aim) -> tuple[float, float, str]:
 
 
 def pareto(rated: Sequence[Rated], slo: Slo) -> tuple[Front, ...]:
-    """Return the candidates that no other beats in cost, in latency at capacity and in the load that a unit carries."""
+    """Return the candidates that no other beats in cost, in latency at the planned load and in what a unit carries."""
     target = next(iter(slo.targets), None) or next(key for of in slo.classes.values() for key in of)
     metric, statistic = split_key(target)
     possible = [one for one in rated if isfinite(one.score)]
@@ -158,7 +195,7 @@ def pareto(rated: Sequence[Rated], slo: Slo) -> tuple[Front, ...]:
 
 
 def _latency_s(one: Rated, metric: str, statistic: str) -> float:
-    value = (one.capacity.summary.get(f"{metric}_s") or {}).get(statistic)
+    value = ((one.planned or {}).get(f"{metric}_s") or {}).get(statistic)
     return float(value) if value is not None else nan
 
 

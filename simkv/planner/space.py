@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -24,6 +24,8 @@ MOST = 5_000
 LOAD_OF = ("workload", "run", "slo", "classes", "cost")
 """Sections that say what is asked and not what is chosen."""
 COUNT, HOSTS = "replicas.count", "replicas.hosts"
+OF_A_HOST = ("tiers.dram.capacity", "tiers.ssd.capacity", "replicas.tensor_parallel", COUNT, HOSTS)
+"""What one machine may have and another not."""
 _UNSAID = ("hardware", "engine.preset")
 """What a candidate's name has the value of alone."""
 
@@ -48,6 +50,8 @@ class LeftOut:
     name: str
     values: Mapping[str, str]
     reason: str
+    faults: tuple[Problem, ...] = ()
+    """What is wrong with its values themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +95,27 @@ def space(written: Written, measured: Measured | None = None) -> Space:
         first = choices.setdefault(same, found)
         if first is not found:
             choices[same] = replace(first, also=(*first.also, found.candidate.name))
+    _no_slips(axes, choices.values(), left_out, written.file)
     if not choices:
         raise _nothing_can_be(left_out, written.file)
     kept = tuple(choices.values())
     check_names(kept[0].resolved, [name for one in kept for name in _names_of(one)])
     candidates = [one.candidate for one in kept]
     return Space(plan, kept, tuple(left_out), one_currency(candidates, written.file), combinations)
+
+
+def _no_slips(axes: Sequence[Axis], choices: Iterable[Choice], left_out: Sequence[LeftOut], file: str) -> None:
+    """Raise InputError for values that are none, with any machine: slips of the pen, not choices that can't be had."""
+    possible = {(name, value) for one in choices for name, value in one.candidate.values.items()}
+    slips = {}
+    for one in left_out:
+        for axis in axes:
+            value = one.values[axis.name]
+            said = [found for found in one.faults if found.path == axis.path and axis.path not in OF_A_HOST]
+            if said and (axis.name, value) not in possible:
+                slips.setdefault((axis.name, value), replace(said[0], file=file, path=f"plan.vary.{axis.name}"))
+    if slips:
+        raise InputError(list(slips.values()))
 
 
 def _names_of(choice: Choice) -> tuple[str, ...]:
@@ -144,7 +163,7 @@ def _choice(base: Case, plan: Plan, axes: Sequence[Axis], values: dict[str, str]
     except InfeasibleError as error:
         return LeftOut(named, values, f"does not fit: {error}")
     except InputError as error:
-        return LeftOut(named, values, "; ".join(_said(found) for found in error.problems))
+        return LeftOut(named, values, "; ".join(_said(found) for found in error.problems), tuple(error.problems))
     reason = _not_worth_trying(resolved, plan)
     if reason:
         return LeftOut(named, values, reason)
