@@ -80,7 +80,7 @@ def _read(folder: Path, key: str) -> RunData | None:
     try:
         with (folder / key).open("rb") as file:
             data = pickle.load(file)
-    except (OSError, EOFError, pickle.UnpicklingError):
+    except Exception:  # what isn't whole can raise anything
         return None
     return data if isinstance(data, RunData) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -186,3 +187,15 @@ def test_outside_names_each_figure_once_with_the_farthest_asked() -> None:
     assert found["prompt"].asked == pytest.approx(4000)
     assert (found["prompt"].low, found["prompt"].high) == pytest.approx((64, 1024))
     assert "head" not in found
+
+
+def test_costs_pickle_alike_whatever_they_were_asked_before() -> None:
+    cost = made(decode=BENT)
+    before = pickle.dumps(cost)
+    series = cost.decode(1000, 123_456_789)
+    cost.mixed(2, 300, [(11, 0)], 3)
+    assert cost.outside()
+    assert pickle.dumps(cost) == before
+    again = pickle.loads(before)
+    assert not again.outside()
+    assert again.decode(1000, 123_456_789) == series

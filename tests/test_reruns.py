@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,16 @@ def test_summaries_with_remembered_baselines_are_the_same_bytes(text: str, setti
     assert reruns.hits == hits
 
 
+def test_baseline_of_runs_that_took_other_steps_is_simulated_once() -> None:
+    reruns = Reruns()
+    rates = []
+    for capacity in ("1GiB", "40GiB"):
+        given = [f"tiers.dram.capacity={capacity}", "engine.num_gpu_blocks=600", "workload.requests=120"]
+        rates.append(run_scenario(resolve_text(CHAT, assignments=given), reruns=reruns).summary["hit_rate"])
+    assert rates[0] != rates[1]
+    assert reruns.hits == 1
+
+
 def test_reruns_of_a_changed_trace_are_not_remembered(tmp_path: Path) -> None:
     trace = tmp_path / "t.csv"
     (tmp_path / "s.yaml").write_text(
@@ -72,6 +83,22 @@ def test_reruns_of_a_changed_trace_are_not_remembered(tmp_path: Path) -> None:
         found.append(run_scenario(resolve(str(tmp_path / "s.yaml")), reruns=reruns).summary)
     assert reruns.hits == 0
     assert found[0]["baselines"] != found[1]["baselines"]
+
+
+def test_reruns_of_a_changed_access_log_are_not_remembered(tmp_path: Path) -> None:
+    log = tmp_path / "reads.jsonl"
+    text = ACTIVE.replace("{dist: uniform, low: 8192, high: 16384}", "64").replace("size: 2", "size: 1")
+    access = f"offload.access={{pattern: replay, path: {log}}}"
+    given = [access, "offload.prefetch.beta=0.5", "offload.residency=0.5"]
+    reruns = Reruns()
+    for blocks in ([0, 3], [0, 1, 2, 3]):
+        lines = [json.dumps({"step": step, "sequence": 0, "blocks": blocks}) for step in range(8)]
+        log.write_text("\n".join(lines) + "\n")
+        resolved = resolve_text(text, assignments=given)
+        alone, together = run_scenario(resolved), run_scenario(resolved, reruns=reruns)
+        assert alone.baselines
+        assert summary_text(together.summary) == summary_text(alone.summary)
+    assert reruns.hits == 0
 
 
 def test_reruns_without_room_remember_nothing() -> None:
@@ -91,8 +118,11 @@ def test_reruns_are_shared_through_a_folder_and_torn_files_are_not_taken(tmp_pat
         assert summary_text(run_scenario(resolved, reruns=reruns).summary) == alone
         assert reruns.hits == hits
     (file,) = folder.iterdir()
-    file.write_bytes(file.read_bytes()[:-100])
-    assert summary_text(run_scenario(resolved, reruns=third).summary) == alone
+    whole = file.read_bytes()
+    for torn in (whole[:-100], whole.replace(b"RunData", b"RunDate"), b"", b"\x00" * 100, b"cno.such\nmodule\n."):
+        file.write_bytes(torn)
+        assert summary_text(run_scenario(resolved, reruns=third).summary) == alone
+        third = Reruns(folder)
     assert third.hits == 0
 
 

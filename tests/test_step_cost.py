@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,12 @@ def test_rtx_4090_is_within_a_percent_of_the_kernel_times_it_was_fitted_on(share
             assert cost.decode(batch, batch * context)[0] * 1e3 == pytest.approx(ms, rel=0.01), (context, batch)
     for tokens, ms in observed["prefill"]["points"]:
         assert cost.mixed(0, 0, [(tokens, 0)], 1) * 1e3 == pytest.approx(ms, rel=0.01), tokens
+
+
+@pytest.mark.parametrize("cost", [DENSE, EXPERTS], ids=["dense", "experts"])
+def test_costs_pickle_alike_whatever_they_were_asked_before(cost: RooflineStep) -> None:
+    before = pickle.dumps(cost)
+    cost.decode(77, 12_345)
+    cost.mixed(3, 500, [(111, 0)], 4)
+    assert pickle.dumps(cost) == before
+    assert pickle.loads(before).decode(77, 12_345) == cost.decode(77, 12_345)

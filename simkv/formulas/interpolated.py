@@ -131,6 +131,11 @@ class InterpolatedStep:
         self._heads: dict[int, float] = {}
         self._outside: dict[str, tuple[float, Outside]] = {}
 
+    def __getstate__(self) -> tuple[None, dict[str, object]]:
+        """Return what decides the times: pickled, costs are equal whatever they were asked before."""
+        asked: dict[str, object] = {"_batches": {}, "_tokens": {}, "_heads": {}, "_outside": {}}
+        return None, {name: getattr(self, name) for name in self.__slots__} | asked
+
     def decode(self, sequences: int, context_tokens: int) -> tuple[float, float, int]:
         """Pure decode: ``(first_s, growth_s, steps)``, an arithmetic series up to the next knot (see ``StepCost``)."""
         batch = self._batches.get(sequences) or self._batch(sequences)

@@ -144,6 +144,10 @@ class RooflineStep:
         self._decode: dict[int, tuple[float, float]] = {}
         self._tokens: dict[int, float] = {}
 
+    def __getstate__(self) -> tuple[None, dict[str, object]]:
+        """Return what decides the times: pickled, costs are equal whatever they were asked before."""
+        return None, {name: getattr(self, name) for name in self.__slots__} | {"_decode": {}, "_tokens": {}}
+
     def decode(self, sequences: int, context_tokens: int) -> tuple[float, float, int]:
         """Pure decode: ``(first_s, growth_s, steps)``, an arithmetic series (see ``StepCost``)."""
         known = self._decode.get(sequences)

@@ -27,6 +27,7 @@ from simkv.scenario.base import FileRef, Section, plain
 from simkv.scenario.leaves import written
 from simkv.scenario.lower_checks import idle_ahead, idle_writing, is_moot
 from simkv.scenario.machine import idle_gpus, limits
+from simkv.scenario.offload_schema import ReplayAccess
 from simkv.scenario.quantity import Quantity, quantity_of
 from simkv.scenario.schema import InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
@@ -72,14 +73,17 @@ class Resolved:
     def workload_hash(self) -> str | None:
         """SHA-256 of every value that decides which requests arrive but the seed, files by content.
 
-        None where the engine has a part in it (``run.warm_tiers``).
+        A log of what they read under active offload is such a file. None where the engine has a part in it
+        (``run.warm_tiers``).
         """
-        run, workload = self.scenario.run, self.scenario.workload
+        run, workload, access = self.scenario.run, self.scenario.workload, self.scenario.offload.access
         if run.warm_tiers:
             return None
         values = {"workload": plain(workload, content_digest), "duration": run.duration}
         if isinstance(workload, ClientsWorkload):
             values["workload"]["path"] = client_digests(workload.path)
+        if isinstance(access, ReplayAccess):
+            values["reads"] = content_digest(access.path)
         return _sha256(values)
 
     @cached_property
