@@ -99,6 +99,16 @@ def trtllm_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def assert_commented(text: str) -> None:
+    """Every flag and every key of a file has its comment: beside it, or above it where it is long."""
+    above = ""
+    for line in text.splitlines():
+        if line.startswith("  ") and not line.startswith("  #"):
+            assert "  # " in line or above.startswith("  #"), line
+        assert len(line) <= 120 or "'{" in line or "args[@]" in line, "nothing but JSON and starts is wider"
+        above = line
+
+
 PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
     "vllm": vllm_parser, "lmcache": vllm_parser, "sglang": sglang_parser, "tensorrt-llm": trtllm_parser,
 }  # fmt: skip
@@ -144,9 +154,7 @@ def test_emitted_flags_are_taken_by_the_engines_parser(engine: str, assignments:
     assert any(HUB.get(name) in vars(arguments).values() for name in HUB)
     for content in emitted.files.values():
         assert isinstance(yaml.safe_load(content), dict)
-    for line in emitted.text.splitlines():
-        if line.startswith("  -"):
-            assert "  # " in line, "every flag has a comment"
+    assert_commented(emitted.text)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -284,7 +292,52 @@ def test_vllm_files_below_dram_are_told_and_their_bound_is_not() -> None:
     assert [tier["type"] for tier in extra["secondary_tiers"]] == ["fs"]
     assert "store_threshold" not in extra, "refused there"
     assert any("4 TB" in sentence for sentence in emitted.missing)
-    assert any("store_threshold" in sentence for sentence in emitted.missing)
+    assert any("offload.write = write_through_selective: not realisable" in s for s in emitted.missing)
+
+
+def test_vllm_engines_that_share_a_folder_name_its_files_alike() -> None:
+    """Without one PYTHONHASHSEED no engine finds another's files, nor its own after a restart."""
+    text = of_engine("vllm", "tiers.ssd.capacity=4TB", "replicas.count=2").text
+    assert text.count("PYTHONHASHSEED=0 vllm serve") == 2
+    assert "PYTHONHASHSEED" not in of_engine("vllm").text
+
+
+def test_sglang_folder_of_files_is_told_where_its_file_backend_reads_it() -> None:
+    emitted = of_engine("sglang", "tiers.ssd.capacity=4TB", "replicas.count=2")
+    assert emitted.text.count("SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/mnt/kv-cache python3") == 2
+    assert parsed(emitted).hicache_storage_backend_extra_config["max_size"] == 2e12
+    assert "STORAGE_DIR" not in of_engine("sglang").text
+
+
+def test_sglang_files_of_an_mla_model_are_written_by_one_rank_that_gets_all_room() -> None:
+    split = ("replicas.tensor_parallel=2", "replicas.count=2", "tiers.ssd.capacity=4TB")
+    sizes = [
+        parsed(of_engine("sglang", f"model={name}", *split)).hicache_storage_backend_extra_config["max_size"]
+        for name in ("llama-3.1-8b", "deepseek-v2-lite")
+    ]
+    assert sizes == [1e12, 2e12]
+
+
+def test_tensorrt_llm_disk_tier_brings_the_manager_that_has_one() -> None:
+    (with_disk,) = of_engine("tensorrt-llm", "tiers.ssd.capacity=4TB").files.values()
+    assert yaml.safe_load(with_disk)["kv_cache_config"]["use_kv_cache_manager_v2"] is True
+    (without,) = of_engine("tensorrt-llm").files.values()
+    assert "use_kv_cache_manager_v2" not in yaml.safe_load(without)["kv_cache_config"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_flags_that_only_repeat_the_engines_default_are_left_out(engine: str) -> None:
+    text = of_engine(engine).text
+    for word in ("fcfs", "lru", "LRU", "auto", "save_decode_cache", "--backend"):
+        assert word not in text
+    assert "priority" in of_engine(engine, "engine.scheduling=priority").text
+
+
+def test_fifo_eviction_is_no_choice_of_sglang() -> None:
+    emitted = of_engine("sglang", "offload.eviction.policy=fifo")
+    assert parsed(emitted).radix_eviction_policy is None
+    assert any("offload.eviction.policy = fifo: not realisable" in sentence for sentence in emitted.missing)
+    assert parsed(of_engine("sglang", "offload.eviction.policy=slru")).radix_eviction_policy == "slru"
 
 
 @pytest.mark.parametrize(("load", "key"), [("hold", "enable_async_loading"), ("overlap", "use_layerwise")])

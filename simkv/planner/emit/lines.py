@@ -7,10 +7,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from textwrap import wrap
 
 Plain = bool | int | float | str | None
-COLUMN = 56
+COLUMN = 46
 """Where comments begin, of lines that are shorter."""
+WIDEST = 120
+"""Of a line with its comment beside it; of longer ones the comment stands above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,11 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
+def rounded(value: float) -> str:
+    """Return a number for a comment: three digits behind the point at most."""
+    return number(round(value, 3))
+
+
 def compact(value: Mapping[str, object]) -> str:
     """Return a JSON object in one word."""
     return json.dumps(value, separators=(",", ":"))
@@ -69,8 +77,13 @@ def said(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _beside(code: str, why: str) -> str:
-    return f"{code:<{COLUMN}}  # {said(why)}"
+def _commented(code: str, why: str) -> list[str]:
+    """Return a line with its comment; of a long one the comment's lines stand above it."""
+    line = f"{code:<{COLUMN}}  # {said(why)}"
+    if len(line) <= WIDEST:
+        return [line]
+    start = " " * (len(code) - len(code.lstrip())) + "# "
+    return [*wrap(said(why), WIDEST, initial_indent=start, subsequent_indent=start, break_on_hyphens=False), code]
 
 
 def script(
@@ -81,11 +94,14 @@ def script(
     files: Mapping[str, str],
 ) -> str:
     """Return a bash script that writes ``files`` where it is run, and starts ``program`` once for each launch."""
-    lines = [f"# {said(line)}" for line in title]
+    lines = [
+        one for line in title for one in wrap(said(line), WIDEST, initial_indent="# ", subsequent_indent="#   ")
+    ]  # fmt: skip
     for name, content in files.items():
         lines += [f"cat > {shlex.quote(name)} <<'YAML'", content.rstrip("\n"), "YAML"]
     lines.append("args=(")
-    lines += [_beside(f"  {shlex.join(flag.words)}", flag.why) for flag in flags]
+    for flag in flags:
+        lines += _commented(f"  {shlex.join(flag.words)}", flag.why)
     lines.append(")")
     several = len(launches) > 1
     lines += [_started(program, launch) + (" &" if several else "") for launch in launches]
@@ -103,5 +119,5 @@ def yaml_text(entries: Sequence[Entry]) -> str:
     for section, group in groupby(entries, key=lambda entry: entry.path[:-1]):
         lines += [f"{key}:" for key in section]
         for entry in group:
-            lines.append(_beside(f"{'  ' * len(section)}{entry.path[-1]}: {json.dumps(entry.value)}", entry.why))
+            lines += _commented(f"{'  ' * len(section)}{entry.path[-1]}: {json.dumps(entry.value)}", entry.why)
     return "\n".join(lines) + "\n"

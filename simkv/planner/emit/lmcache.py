@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from math import isinf
 
 from simkv.planner.emit.beyond import beyond, preset_of
-from simkv.planner.emit.lines import Entry, Flag, Launch, argv, compact, number, script, yaml_text
+from simkv.planner.emit.lines import Entry, Flag, Launch, argv, compact, number, rounded, script, yaml_text
 from simkv.planner.emit.part import Part, endless
 from simkv.planner.emit.title import title
 from simkv.planner.emit.types import FOLDER, Emitted
@@ -51,18 +51,18 @@ def _entries(part: Part, replica: int) -> Iterator[Entry]:
     yield Entry(("chunk_size",), tokens, f"tokens of what is stored and found as one ({origin('offload.unit_tokens')})")
     yield Entry(("local_cpu",), True, "keeps KV in DRAM")
     per = f" / ({part.here} engines x {part.ranks} ranks)" if part.here * part.ranks > 1 else ""
-    why = f"GiB of DRAM for each rank: a host's {number(part.dram_bytes * part.here / GIB)}{per}"
+    why = f"GiB of DRAM for each rank: a host's {rounded(part.dram_bytes * part.here / GIB)}{per}"
     yield _size("max_local_cpu_size", part.dram_bytes_per_rank, f"{why} ({origin('tiers.dram.capacity')})")
     if part.uses_ssd and not isinf(part.ssd_bytes):
         own = f"{FOLDER}/{replica}/" if part.here > 1 else f"{FOLDER}/"
-        yield Entry(("local_disk",), f"file://{own}", "write the SSD's folder here")
-        why = f"GiB of SSD for each rank: a host's {number(part.ssd_bytes * part.here / GIB)}{per}"
+        yield Entry(("local_disk",), f"file://{own}", "the SSD's folder")
+        why = f"GiB of SSD for each rank: a host's {rounded(part.ssd_bytes * part.here / GIB)}{per}"
         yield _size("max_local_disk_size", part.ssd_bytes_per_rank, f"{why} ({origin('tiers.ssd.capacity')})")
-    policy = POLICIES.get(scenario.offload.eviction.policy)
-    if policy is not None:
+    policy = POLICIES.get(scenario.offload.eviction.policy, "LRU")
+    if policy != "LRU":
         yield Entry(("cache_policy",), policy, f"who leaves first ({origin('offload.eviction.policy')})")
-    why = f"whether generated tokens are stored ({origin('engine.store_outputs')})"
-    yield Entry(("save_decode_cache",), scenario.engine.store_outputs, why)
+    if scenario.engine.store_outputs:
+        yield Entry(("save_decode_cache",), True, f"generated tokens are stored too ({origin('engine.store_outputs')})")
     if scenario.engine.load in _LOADS:
         yield Entry((_LOADS[scenario.engine.load],), True, f"engine.load {scenario.engine.load}")
 

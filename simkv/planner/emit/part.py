@@ -54,6 +54,11 @@ class Part:
         return self.ssd_bytes / self.ranks
 
     @property
+    def one_copy(self) -> bool:
+        """Whether every rank has the same KV, so that one copy below VRAM does for all (MLA throughout)."""
+        return self.ranks > 1 and self.model.mla and self.model.uniform
+
+    @property
     def pool_given(self) -> bool:
         """Whether the scenario itself says how large the pool in VRAM is."""
         given = self.resolved.layers.given

@@ -2,7 +2,8 @@
 
 Read in SGLang 0.5.23: ``srt/arg_groups/fields`` (names, types and choices), ``srt/mem_cache/pool_host/base``
 (``hicache_size``: whole GB of 10^9 bytes, each rank allocates so much), ``srt/mem_cache/storage/file`` (``max_size``
-of what one rank writes), ``srt/mem_cache/hybrid_cache/hybrid_cache_controller`` (keys of the storage's extra config).
+of what one rank writes; of MLA one rank alone writes), ``srt/mem_cache/hicache_storage`` (the folder is read from the
+environment), ``srt/mem_cache/hybrid_cache/hybrid_cache_controller`` (keys of the storage's extra config).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from simkv.formulas.weights import native_weight_dtype
 from simkv.planner.emit.beyond import beyond, preset_of
 from simkv.planner.emit.hub import model_name
-from simkv.planner.emit.lines import Flag, Launch, argv, compact, number, script
+from simkv.planner.emit.lines import Flag, Launch, argv, compact, number, rounded, script
 from simkv.planner.emit.part import Part, endless
 from simkv.planner.emit.title import title
 from simkv.planner.emit.types import FOLDER, Emitted
@@ -23,6 +24,7 @@ from simkv.scenario.build import kv_bytes_of_token
 
 GB = 10**9
 KV_DTYPES: Mapping[str, str] = {"bf16": "bf16", "fp16": "auto", "fp8": "fp8_e4m3"}
+FOLDER_NAME = "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR"
 EVICTIONS = ("lru", "lfu", "slru", "priority")
 """``--radix-eviction-policy`` of 0.5.23, as far as they are simulated."""
 
@@ -32,7 +34,8 @@ def emit_sglang(part: Part) -> Emitted:
     flags = [*_server(part), *_hicache(part), *_storage(part)]
     missing = beyond(part, preset_of(part, "sglang-hicache")) + dtypes_missing(part, "SGLang", KV_DTYPES)
     missing += list(_beside(part))
-    launches = [Launch(part.gpus(n), ("--port", str(30000 + n))) for n in range(part.here)]
+    folder = {FOLDER_NAME: FOLDER} if part.uses_ssd and not endless(part) else {}
+    launches = [Launch(part.gpus(n) | folder, ("--port", str(30000 + n))) for n in range(part.here)]
     program = ("python3", "-m", "sglang.launch_server")
     text = script(title(part, "SGLang 0.5.23", missing), program, flags, launches, {})
     return Emitted("sglang", argv(flags), text, {}, missing)
@@ -78,7 +81,7 @@ def _pool(part: Part) -> Iterator[Flag]:
         share = min(0.99, static / part.gpu.usable_bytes)
         why = (
             "share of each GPU's memory for weights and KV alone, so that the pool is the scenario's "
-            f"{number(round(part.resolved.budget.kv_bytes_per_rank / GB, 2))} GB a GPU"
+            f"{rounded(part.resolved.budget.kv_bytes_per_rank / GB)} GB a GPU"
         )
         yield Flag("--mem-fraction-static", f"{share:.4f}", why)
     if part.pool_given or part.resolved.budget is None:
@@ -89,10 +92,9 @@ def _pool(part: Part) -> Iterator[Flag]:
 def _policies(part: Part) -> Iterator[Flag]:
     scenario, origin = part.resolved.scenario, part.origin
     policy = scenario.offload.eviction.policy
-    if policy in EVICTIONS:
+    if policy in EVICTIONS and policy != "lru":
         why = f"who leaves VRAM and host first ({origin('offload.eviction.policy')})"
         yield Flag("--radix-eviction-policy", policy, why)
-    yield Flag("--schedule-policy", "fcfs", f"within a priority, by arrival ({origin('engine.scheduling')})")
     if scenario.engine.scheduling == "priority":
         yield Flag("--enable-priority-scheduling", None, f"who goes first ({origin('engine.scheduling')})")
         yield Flag("--schedule-low-priority-values-first", None, "a lower number goes first, as in classes")
@@ -113,11 +115,11 @@ def _hicache(part: Part) -> Iterator[Flag]:
 
 def _host_pool(part: Part) -> Flag:
     each = part.dram_bytes_per_rank
-    mla = "; MLA: every rank keeps the same, unless SGLang shares it" if part.model.mla and part.ranks > 1 else ""
+    mla = "; MLA: every rank keeps the same, unless SGLang shares it" if part.one_copy else ""
     if part.dram_ratio is not None:
         why = f"times each rank's pool in VRAM ({part.origin('tiers.dram.capacity')}){mla}"
         return Flag("--hicache-ratio", number(part.dram_ratio), why)
-    of = f"a host's {number(round(part.dram_bytes * part.here / GB, 3))} GB"
+    of = f"a host's {rounded(part.dram_bytes * part.here / GB)} GB"
     if part.here * part.ranks > 1:
         of += f" / ({part.here} engines x {part.ranks} ranks)"
     if each < GB:
@@ -137,16 +139,18 @@ def _storage(part: Part) -> Iterator[Flag]:
     if ahead.stop is not None:
         why = f"when a request no longer waits for its files ({part.origin('offload.prefetch.stop')})"
         yield Flag("--hicache-storage-prefetch-policy", ahead.stop, why)
-    size = "" if isinf(part.ssd_bytes) else "; max_size: bytes of one rank's files"
-    why = f"write the SSD's folder in the place of {FOLDER}{size}; the rest as in offload.prefetch"
-    yield Flag("--hicache-storage-backend-extra-config", compact(_extra(part)), why)
+    extra = _extra(part)
+    if extra:
+        size = "max_size: bytes of the files that one rank writes; " if "max_size" in extra else ""
+        why = f"{size}the rest as in offload.prefetch; the folder is in {FOLDER_NAME}"
+        yield Flag("--hicache-storage-backend-extra-config", compact(extra), why)
 
 
 def _extra(part: Part) -> dict[str, Any]:
     ahead = part.resolved.scenario.offload.prefetch
-    extra: dict[str, Any] = {"file_storage_path": FOLDER}
+    extra: dict[str, Any] = {}
     if not isinf(part.ssd_bytes):
-        extra["max_size"] = int(part.ssd_bytes_per_rank)
+        extra["max_size"] = int(part.ssd_bytes if part.one_copy else part.ssd_bytes_per_rank)
     told = {
         "prefetch_threshold": ahead.min_tokens,
         "prefetch_timeout_base": ahead.timeout_base,
@@ -157,9 +161,6 @@ def _extra(part: Part) -> dict[str, Any]:
 
 def _beside(part: Part) -> Iterator[str]:
     scenario = part.resolved.scenario
-    policy = scenario.offload.eviction.policy
-    if policy == "fifo":
-        yield "offload.eviction.policy = fifo: no choice of --radix-eviction-policy any more"
     if not scenario.engine.store_outputs and part.offloads:
         yield "engine.store_outputs = false: SGLang writes generated tokens to the host too"
     if scenario.offload.prefetch.timeout_most not in (None, float("inf")):

@@ -2,7 +2,8 @@
 
 Read in the documents of 1.3.0rc27 (``llm-api/reference/KvCacheConfig``) and its ``commands/serve``: sizes are bytes of
 each rank (pull request 16106 says so of the host tier, and that without a size one is made up), the share is of the
-memory that weights and buffers leave.
+memory that weights and buffers leave. The disk tier is of its KV cache manager V2 alone (pull request 14845), which
+``auto`` chooses for some models only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import isinf
 
 from simkv.planner.emit.beyond import beyond, preset_of
 from simkv.planner.emit.hub import model_name
-from simkv.planner.emit.lines import Entry, Flag, Launch, argv, number, script, yaml_text
+from simkv.planner.emit.lines import Entry, Flag, Launch, argv, number, rounded, script, yaml_text
 from simkv.planner.emit.part import Part, endless
 from simkv.planner.emit.title import title
 from simkv.planner.emit.types import FOLDER, Emitted
@@ -45,7 +46,6 @@ def _flags(part: Part) -> Iterator[Flag]:
     engine, origin = part.resolved.scenario.engine, part.origin
     name, why = model_name(part.model)
     yield Flag("", name, why)
-    yield Flag("--backend", "pytorch", "the one that takes checkpoints as they are")
     yield Flag("--tp_size", str(part.ranks), f"GPUs of one engine ({origin('replicas.tensor_parallel')})")
     yield Flag("--max_batch_size", str(engine.max_num_seqs), f"requests at once ({origin('engine.max_num_seqs')})")
     why = f"tokens a step ({origin('engine.max_num_batched_tokens')})"
@@ -58,9 +58,9 @@ def _entries(part: Part, replica: int) -> Iterator[Entry]:
     why = f"reuse of prefixes ({origin('engine.prefix_caching')})"
     yield Entry((_KV, "enable_block_reuse"), engine.prefix_caching, why)
     yield Entry((_KV, "tokens_per_block"), engine.block_tokens, f"tokens ({origin('engine.block_tokens')})")
-    if engine.kv_dtype in KV_DTYPES:
-        why = f"{engine.kv_dtype} KV ({origin('engine.kv_dtype')})"
-        yield Entry((_KV, "dtype"), KV_DTYPES[engine.kv_dtype], why)
+    dtype = KV_DTYPES.get(engine.kv_dtype, "auto")
+    if dtype != "auto":
+        yield Entry((_KV, "dtype"), dtype, f"{engine.kv_dtype} KV ({origin('engine.kv_dtype')})")
     yield from _pool(part)
     yield from _tiers(part, replica)
     why = "long prompts in pieces of max_num_tokens"
@@ -75,7 +75,7 @@ def _pool(part: Part) -> Iterator[Entry]:
     if budget is not None:
         taken = sum(part.line_bytes(name) for name in ("weights", "activations", "context"))
         share = min(0.99, budget.kv_bytes_per_rank / max(1, part.gpu.usable_bytes - taken))
-        gb = number(round(budget.kv_bytes_per_rank / 1e9, 2))
+        gb = rounded(budget.kv_bytes_per_rank / 1e9)
         why = f"share of what weights and buffers leave, so that the pool is the scenario's {gb} GB a GPU"
         yield Entry((_KV, "free_gpu_memory_fraction"), round(share, 4), why)
     if part.pool_given or budget is None:
@@ -97,7 +97,8 @@ def _tiers(part: Part, replica: int) -> Iterator[Entry]:
         size = int(part.ssd_bytes_per_rank)
         yield Entry((_KV, "disk_cache_size"), size, f"{why} ({part.origin('tiers.ssd.capacity')})")
         own = f"{FOLDER}/{replica}" if part.here > 1 else FOLDER
-        yield Entry((_KV, "disk_cache_path"), own, "write the SSD's folder here")
+        yield Entry((_KV, "disk_cache_path"), own, "the SSD's folder")
+        yield Entry((_KV, "use_kv_cache_manager_v2"), True, "the manager that has a disk tier")
 
 
 def _beside(part: Part) -> Iterator[str]:

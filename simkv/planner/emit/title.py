@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simkv import __version__
-from simkv.planner.emit.part import Part
+from simkv.planner.emit.part import Part, endless
+from simkv.planner.emit.types import FOLDER
 
 
 def title(part: Part, engine: str, missing: Sequence[str]) -> list[str]:
@@ -20,4 +21,6 @@ def title(part: Part, engine: str, missing: Sequence[str]) -> list[str]:
         lines.append(f"{replicas.count} engines, each with its own GPUs, port and part of the host's memory")
     if replicas.hosts > 1 and replicas.count % replicas.hosts:
         lines.append(f"{replicas.hosts - replicas.count % replicas.hosts} of the hosts have one engine less")
+    if part.uses_ssd and not endless(part):
+        lines.append(f"Write the SSD's folder in the place of {FOLDER}")
     return lines + [f"Not said here: {sentence}" for sentence in missing]
