@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -283,11 +284,13 @@ def test_lengths_of_sessions_are_means_of_their_turns() -> None:
     assert 150 < lengths.prompt_tokens < 2000
 
 
-def test_estimate_of_three_seeds_is_a_t_interval() -> None:
-    found = estimate([1.0, 2.0, 3.0])
+@pytest.mark.parametrize(("seeds", "quantile"), [(3, 4.302653), (12, 2.200985), (31, 2.042272)])
+def test_estimate_of_seeds_is_a_t_interval(seeds: int, quantile: float) -> None:
+    values = [float(k) for k in range(seeds)]
+    found = estimate(values)
     assert found is not None
-    assert found.mean == 2.0
-    assert found.high - found.mean == pytest.approx(4.3027 / 3**0.5)
+    assert found.mean == (seeds - 1) / 2
+    assert found.high - found.mean == pytest.approx(quantile * stdev(values) / seeds**0.5, rel=1e-6)
     assert found.mean - found.low == pytest.approx(found.high - found.mean)
 
 

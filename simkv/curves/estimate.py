@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
+
+from simkv.sweep.settings import half_width
 
 Summary = Mapping[str, Any]
 Figure = Callable[[Summary], float | None]
 """Takes one figure out of ``summary.json``; None where the run has none."""
-
-_T_975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
-"""97.5 % quantile of Student's t by degrees of freedom 1..10."""
 
 _ROUNDING = 1e-12
 """Values that differ by less, relatively, are equal."""
@@ -41,10 +40,10 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
     found = [value for value in values if value is not None and math.isfinite(value)]
     if not found or len(found) < len(values):
         return None
-    if max(found) - min(found) <= _ROUNDING * abs(found[0]):
+    half = 0.0 if max(found) - min(found) <= _ROUNDING * abs(found[0]) else half_width(found)
+    if not half:
         return Estimate(found[0], found[0], found[0])
-    mean, degrees = fmean(found), len(found) - 1
-    half = _T_975[min(degrees, len(_T_975)) - 1] * stdev(found) / math.sqrt(len(found))
+    mean = fmean(found)
     return Estimate(mean, mean - half, mean + half)
 
 

@@ -70,6 +70,6 @@ def half_width(values: Sequence[float]) -> float | None:
     """Return the half width of the 95 % interval of the mean of independent values; None for fewer than two."""
     if len(values) < 2:
         return None
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
+    return float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(len(values)))
