@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from simkv.cli.options import JobsOption, seeded
 from simkv.cli.run import SetOption
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ def curves(
         int, typer.Option("--points", metavar="N", min=2, max=100, help="Steps that each axis is divided into.")
     ] = DEFAULT_STEPS,
     seed: Annotated[int | None, typer.Option(help="First seed; wins over run.seed.")] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="Processes [default: as many as there are cores].")
-    ] = None,
+    jobs: JobsOption = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the curves [default: reports/NAME-curves].")
     ] = None,
@@ -41,8 +40,7 @@ def curves(
     from simkv.sweep.simulate import Written
 
     names = NAMES if only is None else check_names([part.strip() for part in only.split(",") if part.strip()])
-    given = [*(assignments or ()), *([f"run.seed={seed}"] if seed is not None else [])]
-    setting = read_setting(Written.read(scenario, given), points)
+    setting = read_setting(Written.read(scenario, seeded(assignments, seed)), points)
     folder = out if out is not None else Path("reports") / f"{setting.scenario.name}-curves"
     check_folder(folder, setting.scenario.name)
     answer = _studied(setting, names, folder, jobs)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from simkv.cli.options import ClusterOption, JobsOption, seeded
 from simkv.cli.run import SetOption
 
 if TYPE_CHECKING:
@@ -75,12 +76,8 @@ def sweep(
             "--replications", metavar="N", min=1, max=1000, help="Seeds of each point, the same for all points."
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="Processes [default: as many as there are cores].")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler: tcp://HOST:8786.")
-    ] = None,
+    jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     seed: Annotated[int | None, typer.Option(help="First seed; wins over run.seed.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the answers [default: reports/NAME-sweep].")
@@ -91,8 +88,7 @@ def sweep(
     """Simulate SCENARIO at every point of a grid; what is finished is kept, whatever happens."""
     from simkv.cli.sweeping import asked, carry_out, exit_where_all_failed, say_failures
 
-    values = [*(assignments or ()), *([f"run.seed={seed}"] if seed is not None else [])]
-    what = asked(scenario, values, grid or (), sample, replications)
+    what = asked(scenario, seeded(assignments, seed), grid or (), sample, replications)
     folder = out if out is not None else Path("reports") / f"{what.name}-sweep"
     result = carry_out(what, folder, jobs, cluster)
     _print(result, folder, _names(metric), None, None, as_json)

@@ -13,8 +13,8 @@ from simkv.curves.study import NAMES
 from simkv.jobs.store import Store
 from simkv.plots.curves import draw
 from simkv.plots.style import FORMATS
-from simkv.results.write import check_out
 from simkv.sweep.export import replace_file
+from simkv.sweep.owned import check_owned
 
 ANSWER = "curves.json"
 RUNS = "runs.sqlite"
@@ -23,26 +23,13 @@ _META = "curves"
 
 def check_folder(folder: Path, scenario: str) -> None:
     """Raise InputError where the curves of ``scenario`` can't be written to ``folder``, or go on there."""
-    check_out(folder, scenario, lambda place: _owner(place, scenario))
-
-
-def _owner(place: Path, scenario: str) -> str | None:
-    """Return whose curves lie in ``place``; those that were stopped before they said so are anybody's."""
-    file = place / RUNS
-    if not file.is_file():
-        ours = all(entry.name.startswith(RUNS) for entry in place.iterdir())
-        return scenario if ours else None
-    if not file.stat().st_size:
-        return scenario
-    with Store.read(file) as store:
-        found = store.get_meta(_META)
-    return scenario if found is None and not (place / ANSWER).exists() else found
+    check_owned(folder, RUNS, _META, scenario)
 
 
 def opened(folder: Path, scenario: str) -> Store:
     """Return the runs kept in ``folder``, which is made where there is none, open for writing."""
     store = Store(folder / RUNS)
-    store.put(_META, scenario)
+    store.put(_META, {"scenario": scenario})
     return store
 
 

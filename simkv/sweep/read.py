@@ -10,7 +10,7 @@ from typing import Any
 
 from simkv.errors import InputError, Problem
 from simkv.jobs.store import Kept, Store
-from simkv.results.write import check_out
+from simkv.sweep.owned import check_owned
 from simkv.sweep.point import Ended, Point
 from simkv.sweep.result import SweepResult
 
@@ -35,20 +35,7 @@ class Command:
 
 def check_folder(folder: Path, scenario: str) -> None:
     """Raise InputError where a sweep of ``scenario`` can't be written to ``folder``, or go on there."""
-    check_out(folder, scenario, lambda place: _owner(place, scenario))
-
-
-def _owner(place: Path, scenario: str) -> str | None:
-    """Return whose sweep lies in ``place``; one that was stopped before it said so is anybody's."""
-    file = place / FILE
-    if not file.is_file():
-        ours = all(entry.name.startswith(FILE) for entry in place.iterdir())
-        return scenario if ours else None
-    if not file.stat().st_size:
-        return scenario
-    with Store.read(file) as store:
-        command = store.get_meta(_META)
-    return scenario if command is None else str(command["scenario"])
+    check_owned(folder, FILE, _META, scenario)
 
 
 def keep_points(store: Store, command: Command, points: Sequence[Point]) -> None:
