@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp, inf
@@ -196,7 +197,7 @@ def without(values: dict[str, Any], *keys: str) -> str:
         (json.dumps(BENCH | {"duration": -1}), "duration = -1: is negative"),
         (json.dumps(BENCH | {"duration": "9"}), 'duration = "9": is no number'),
         (json.dumps(BENCH | {"completed": 0}), "completed = 0: is zero: nothing was served"),
-        (json.dumps(BENCH | {"completed": 10**9}), "completed = 1000000000: is more than 1,000,000"),
+        (json.dumps(BENCH | {"completed": 10**9}), "completed = 1000000000: is more than 100,000"),
         (json.dumps(BENCH | {"burstiness": 1e-9}), "burstiness = 1e-09: is below 0.01"),
         (json.dumps(BENCH | {"completed": 1.5}), "completed = 1.5: is no whole number"),
         (json.dumps(BENCH | {"mean_ttft_ms": 1e300}), "mean_ttft_ms = 1e+300: is more than"),
@@ -219,6 +220,38 @@ def test_read_wrong_file_is_refused_with_its_place(content: str | bytes, said: s
     message = str(refused.value)
     assert message.startswith(str(path)) and said in message.replace(": ", ": "), message
     assert "; " in message, "says how to mend it"
+
+
+def test_read_log_of_too_many_requests_is_refused_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simkv.planner.observed.requests_log.MOST_REQUESTS", 11)
+    with pytest.raises(InputError, match=r"requests.jsonl:12: the log has more than 11 requests; give a part"):
+        read_observed(str(FILES / "requests.jsonl"))
+    monkeypatch.setattr("simkv.planner.observed.bench.MOST_REQUESTS", 12)
+    with pytest.raises(InputError, match=r"output_lens: is of more than 12 requests; give a part"):
+        read_observed(str(FILES / "vllm-bench-detailed.json"))
+
+
+def test_read_long_log_keeps_no_more_than_its_numbers(tmp_path: Path) -> None:
+    """An object a row, kept, would take another seven times the text."""
+    path = tmp_path / "long.jsonl"
+    row = json.loads(LOG.splitlines()[0])
+    text = "".join(json.dumps(row | {"request_id": f"bench-{n}"}) + "\n" for n in range(20_000))
+    path.write_text(text)
+    tracemalloc.start()
+    try:
+        observed = read_observed(str(path))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert observed.requests == 20_000
+    assert most < 5 * len(text)
+
+
+def test_read_line_with_a_separator_of_unicode_in_a_text_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    lines = [json.dumps(BENCH | {"generated_texts": ["a\u2028b\x0cc"]}, ensure_ascii=False)] * 2
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert read_observed(str(path)).notes == ("the file has 2 runs: the last is taken",)
 
 
 ANY_JSON = st.recursive(
@@ -267,6 +300,7 @@ def test_fit_of_a_log_finds_the_machine_that_made_it(two_parameters: Fitted) -> 
 
 def test_fit_says_what_it_predicted_before_and_after(two_parameters: Fitted) -> None:
     assert two_parameters.error_after < 0.01 < 0.1 < two_parameters.error_before
+    assert not any("isn't explained" in note for note in two_parameters.notes)
     by_name = {residual.figure: residual for residual in two_parameters.residuals}
     tpot = by_name["tpot_s.mean"]
     assert tpot.before < 0.9 * tpot.observed and tpot.after == pytest.approx(tpot.observed, rel=0.01)
@@ -324,6 +358,14 @@ def test_fit_of_a_run_that_cannot_tell_two_apart_is_of_one_and_says_so(tmp_path:
     assert [value.figure for value in fitted.values] == ["weight_bandwidth_efficiency"]
     assert any("condition number" in note for note in fitted.notes)
     assert fitted.error_after < 0.1 * fitted.error_before
+
+
+def test_fit_that_explains_nothing_says_so_first() -> None:
+    """A run of a card that is twice as fast as the scenario's."""
+    run = read_observed(str(FILES / "vllm-bench.json"))
+    slow = fit(run, Written(SCENARIO, "measured.yaml", ("hardware=rtx-4090", "engine.max_model_len=4096")))
+    assert slow.error_after > 0.25
+    assert slow.notes[0].startswith("the run isn't explained") and "hardware" in slow.notes[0]
 
 
 def test_fit_to_one_figure_is_of_one_parameter(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
+from simkv.errors import InputError, Problem
 from simkv.planner.observed.fields import Fields
-from simkv.planner.observed.types import STATISTICS, Observed, Rows, figures_of
+from simkv.planner.observed.types import A_PART, MOST_REQUESTS, STATISTICS, Observed, Rows, figures_of
 
 VLLM, SGLANG = "vllm bench serve", "sglang.bench_serving"
 _METRICS: Mapping[str, Mapping[str, str]] = {
@@ -19,7 +20,6 @@ _METRICS: Mapping[str, Mapping[str, str]] = {
     SGLANG: {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2e_latency"},
 }
 _NAMES = {"mean": "mean", "p50": "median"} | {name: name for name in STATISTICS if name != "p50"}
-MOST_REQUESTS = 1_000_000
 LEAST_BURSTINESS = 0.01
 _COMPARED_ITL = ("mean",)
 """Of ITL the mean alone: percentiles are of gaps between chunks of text, which may hold several tokens."""
@@ -36,7 +36,7 @@ def read_run(fields: Fields, tool: str) -> Observed:
     """Return one run; raises InputError for a missing or wrong value."""
     requests = fields.count("completed")
     if requests > MOST_REQUESTS:
-        fields.refuse(f"is more than {MOST_REQUESTS:,}", "completed", "give a shorter run")
+        fields.refuse(f"is more than {MOST_REQUESTS:,}", "completed", A_PART)
     duration_s = fields.above_zero("duration")
     prompt_tokens, output_tokens = fields.count("total_input_tokens"), fields.count("total_output_tokens")
     rows, details, notes = _details(fields, duration_s)
@@ -96,6 +96,9 @@ def _details(fields: Fields, duration_s: float) -> tuple[Rows | None, dict[str, 
     if not {"input_lens", "output_lens", "ttfts", "itls"} <= fields.values.keys():
         return None, {}, []
     outputs = fields.numbers("output_lens")
+    if len(outputs) > MOST_REQUESTS:
+        what = f"is of more than {MOST_REQUESTS:,} requests"
+        raise InputError(Problem(what, A_PART, fields.file, fields.line, "output_lens"))
     prompts, ttfts = fields.numbers("input_lens", len(outputs)), fields.numbers("ttfts", len(outputs))
     gaps = fields.lists("itls", len(outputs))
     starts = fields.numbers("start_times", len(outputs)) if "start_times" in fields else None

@@ -16,6 +16,7 @@ from simkv.planner.observed.parameters import Parameter
 
 Vector = NDArray[np.float64]
 EFFICIENCIES = ("bandwidth", "compute")
+_SAID = {"bandwidth": "the efficiency of memory", "compute": "the efficiency of compute"}
 CONDITION = 8.0
 """Condition number of two slopes, each scaled to length 1, above which they can't be told apart."""
 SHARE = 0.2
@@ -47,9 +48,9 @@ def choose(base: Vector, slopes: Mapping[str, Vector], parameters: Mapping[str, 
         return ["overhead", best], ""
     number = condition(slopes["overhead"], slopes[one])
     if number > CONDITION:
-        why = f"seconds a step and {one} move what was measured alike (condition number {number:.0f})"
+        why = f"seconds a step and {_SAID[one]} move what was measured alike (condition number {number:.0f})"
         return [one], f"one parameter is fitted: {why}; prompts of many lengths would tell more"
-    return [one], f"one parameter is fitted: with {one} alone, seconds a step explain little more"
+    return [one], f"one parameter is fitted: beside {_SAID[one]}, seconds a step explain little more"
 
 
 def condition(a: Vector, b: Vector) -> float:

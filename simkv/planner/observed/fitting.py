@@ -23,7 +23,7 @@ from simkv import __version__
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.jobs.job import Job, Outcome
 from simkv.planner.observed.choice import choose
-from simkv.planner.observed.notes import notes_of
+from simkv.planner.observed.notes import notes_of, unexplained
 from simkv.planner.observed.parameters import Parameter, measured_at, parameters
 from simkv.planner.observed.replay import replay, resolve
 from simkv.planner.observed.surface import Box, Vector, least
@@ -158,14 +158,21 @@ class _Fit:
         chosen, notes = self._chosen()
         values = self._least_squares(chosen)
         after = self._answers([values])[0]
+        residuals = tuple(self._residuals(before["figures"], after["figures"]))
+        left = _rms([residual.error_after for residual in residuals if residual.fitted])
         shown = [self.parameters[name].shown(self.gpu, x) for name, x in values.items()]
         return Fitted(
             self.observed,
             measured_at(values, self.parameters, self.source),
             tuple(Value(figure, self.gpu.figure(figure).unit, value, was) for figure, value, was in shown),
-            tuple(self._residuals(before["figures"], after["figures"])),
+            residuals,
             self.runs,
-            (*self.observed.notes, *notes, *notes_of(self.observed, self.resolved, after, self._at_bounds(values))),
+            (
+                *unexplained(left),
+                *self.observed.notes,
+                *notes,
+                *notes_of(self.observed, self.resolved, after, self._at_bounds(values)),
+            ),
         )
 
     def _chosen(self) -> tuple[list[str], list[str]]:

@@ -10,6 +10,9 @@ from simkv.planner.observed.types import Observed
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.workload_schema import PlainWorkload
 
+POOR = 0.25
+"""Root mean square of relative errors above which a fit says nothing of the machine."""
+
 
 def notes_of(
     observed: Observed, resolved: Resolved, answer: Mapping[str, Any], at_bounds: Sequence[Parameter]
@@ -28,10 +31,20 @@ def notes_of(
         yield f"{answer['rejected']} of the measured requests are too long for the scenario's configuration"
     for parameter in at_bounds:
         yield f"{FIGURES[parameter.name][0]} ends at its bound: something else than it makes the difference"
+    yield "prompts are taken to share nothing: to a run whose prompts hit the cache this fit is too slow a machine"
     yield (
-        f"prompts of the measured run share nothing here; the correction is of {resolved.gpu.name} and its software: "
-        "on other GPUs efficiencies change by the same factor and steps by the same seconds, which is assumed"
+        f"all that is planned is planned on {resolved.gpu.name} as fitted; on other GPUs efficiencies change by the "
+        "same factor and steps by the same seconds, which is assumed"
     )
+
+
+def unexplained(error: float) -> Iterator[str]:
+    """Yield a warning where ``error``, the root mean square of what is left after the fit, is large."""
+    if error > POOR:
+        yield (
+            f"the run isn't explained: {100 * error:.0f} % is left after the fit. Don't plan from it before the "
+            "scenario says what was measured: model, hardware, dtypes, parallelism, lengths, limits of the engine"
+        )
 
 
 def _model(observed: Observed, resolved: Resolved) -> Iterator[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NoReturn
 
 from simkv.errors import InputError, Problem
@@ -15,6 +17,7 @@ from simkv.planner.observed.types import Observed
 from simkv.units import shown
 
 MOST_BYTES = 256 << 20
+_PIECE_BYTES = 1 << 20
 KNOWN = (
     "give what vllm bench serve --save-result or sglang.bench_serving --output-file wrote, or a log of requests "
     "(JSON Lines with queued_ts, first_token_ts, last_token_ts, input_toks, output_toks)"
@@ -27,26 +30,29 @@ def read_observed(path: str) -> Observed:
     Raises InputError, with file, line and key, for anything that is none of the known formats, or wrong in one.
     """
     objects = _objects(_text(path), path)
-    if is_log(objects[0][1]):
-        return read_log([Fields(values, path, line) for line, values in objects])
-    line, values = objects[-1]
+    first = next(objects)
+    if is_log(first[1]):
+        return read_log(Fields(values, path, line) for line, values in chain([first], objects))
+    ((runs, (line, values)),) = deque(enumerate(chain([first], objects), 1), maxlen=1)
     tool = tool_of(values)
     if tool is None:
-        keys = ", ".join(list(values)[:6])
+        keys = ", ".join(list(values)[:6]) or "none"
         _refuse(f"is no measured run that simkv knows (its keys are {keys[:200]})", path, line if line > 1 else None)
-    observed = read_run(Fields(values, path, line if len(objects) > 1 else None), tool)
-    if len(objects) > 1:
-        note = f"the file has {len(objects)} runs: the last is taken"
+    observed = read_run(Fields(values, path, line if runs > 1 else None), tool)
+    if runs > 1:
+        note = f"the file has {runs} runs: the last is taken"
         observed = replace(observed, notes=(*observed.notes, note))
     return observed
 
 
 def _text(path: str) -> str:
     try:
-        if os.path.getsize(path) > MOST_BYTES:
-            _refuse(f"is larger than {MOST_BYTES >> 20} MiB", path, mend="leave out generated texts")
+        data = bytearray()
         with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            while piece := file.read(_PIECE_BYTES):
+                data += piece
+                if len(data) > MOST_BYTES:
+                    _refuse(f"is larger than {MOST_BYTES >> 20} MiB", path, mend="leave out generated texts")
     except OSError as error:
         _refuse(f"can't be read: {error.strerror or error}", path)
     except ValueError:
@@ -62,19 +68,18 @@ def _text(path: str) -> str:
     return text
 
 
-def _objects(text: str, path: str) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a file and the lines that they begin on: one over many lines, or one a line."""
+def _objects(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file and the lines that they begin on: one over many lines, or one a line."""
     whole = _parsed(text)
     if not isinstance(whole, _Unreadable):
-        return [(1, _object(whole, path, 1))]
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
+        yield 1, _object(whole, path, 1)
+        return
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             value = _parsed(line)
             if isinstance(value, _Unreadable):
                 _refuse(f"{shown(line.strip())} is no JSON: {value.why}", path, number)
-            found.append((number, _object(value, path, number)))
-    return found
+            yield number, _object(value, path, number)
 
 
 class _Unreadable:

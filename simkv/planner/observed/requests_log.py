@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from simkv.planner.observed.fields import Fields
-from simkv.planner.observed.types import Observed, Rows, figures_of
+from simkv.planner.observed.types import A_PART, MOST_REQUESTS, Observed, Rows, figures_of
 
 TOOL = "a log of requests"
 _TIMES = ("queued_ts", "first_token_ts", "last_token_ts")
@@ -21,18 +21,26 @@ def is_log(values: Mapping[str, object]) -> bool:
     return "first_token_ts" in values and "output_toks" in values
 
 
-def read_log(rows: Sequence[Fields]) -> Observed:
-    """Return the run that rows are of; raises InputError with the line of what is wrong."""
-    found = sorted(map(_row, rows))
+def read_log(rows: Iterable[Fields]) -> Observed:
+    """Return the run that rows are of; raises InputError with the line of what is wrong.
+
+    Rows are taken one by one, so that no more than the numbers of a long log are kept.
+    """
+    found: list[tuple[float, float, float, int, int]] = []
+    for fields in rows:
+        if len(found) == MOST_REQUESTS:
+            fields.refuse(f"the log has more than {MOST_REQUESTS:,} requests", mend=A_PART)
+        found.append(_row(fields))
+    found.sort()
     first_s = found[0][0]
     prompts, outputs = tuple(row[3] for row in found), tuple(row[4] for row in found)
     duration_s = max(row[2] for row in found) - first_s
     if duration_s <= 0:
-        rows[0].refuse("is when everything ended, too", "queued_ts", _ORDER)
+        fields.refuse("is when everything ended, too", "queued_ts", _ORDER)
     ttft_s, e2e_s = [row[1] - row[0] for row in found], [row[2] - row[0] for row in found]
     spread_s = found[-1][0] - first_s
     return Observed(
-        rows[0].file,
+        fields.file,
         TOOL,
         "",
         len(found),

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 STATISTICS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 """Percentiles that are compared, as far as a file has them."""
+MOST_REQUESTS = 100_000
+"""A fit simulates a run some dozens of times: of more it would take hours."""
+A_PART = "give a part of the run"
 
 
 @dataclass(frozen=True, slots=True)
