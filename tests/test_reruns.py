@@ -133,3 +133,9 @@ def test_reruns_in_a_folder_without_room_drop_the_oldest(tmp_path: Path) -> None
     run_scenario(resolve_text(CHAT, assignments=["run.seed=1"]), reruns=Reruns(tmp_path, most_bytes=most))
     (left,) = tmp_path.iterdir()
     assert left.name != file.name
+
+
+def test_mutant_log_of_reads_by_its_name_alone_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simkv.scenario.resolve.content_digest", lambda ref: ref.path)
+    with pytest.raises(AssertionError):
+        test_reruns_of_a_changed_access_log_are_not_remembered(tmp_path)

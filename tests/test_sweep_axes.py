@@ -385,7 +385,7 @@ def test_grid_goes_through_the_last_axis_fastest() -> None:
     assert points[:4] == [{"p": "0.1", "beta": b} for b in ("0", "0.5", "0.9")] + [{"p": "0.2", "beta": "0"}]
 
 
-def test_grid_of_sixty_points_is_that_of_the_issue() -> None:
+def test_grid_of_decimal_ranges_has_each_combination_once() -> None:
     points = list(grid(parse_axes(["p=0.1:1.0:0.1", "beta=0,0.5,0.9", "lambda=0.5,0.8"])))
     assert len({tuple(point.values()) for point in points}) == 60
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from simkv.sweep import inert as inert_module
 from simkv.sweep.axes import Axis, assignments, parse_axes
 from simkv.sweep.check import settled
 from simkv.sweep.felt import Seen, same_figures, summary_of_inert, unfelt
 from simkv.sweep.grid import grid
-from simkv.sweep.inert import RULES, effective, inert
+from simkv.sweep.inert import RULES, Rule, effective, inert
 from simkv.sweep.simulate import Case, Written, simulate
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -200,3 +201,10 @@ def test_axis_that_cannot_matter_is_not_told_again_after_the_runs() -> None:
     axes = parse_axes(["p=0.1,0.2", "beta=0,1"])
     points = [_point(p, beta, float(p), {"beta": "why"}) for p in ("0.1", "0.2") for beta in ("0", "1")]
     assert unfelt(axes, points) == []
+
+
+def test_mutant_rule_that_promises_too_much_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    always = Rule(("offload.prefetch.beta",), lambda scenario: True, "it never matters")
+    monkeypatch.setattr(inert_module, "RULES", (always, *RULES))
+    with pytest.raises(AssertionError):
+        test_axis_called_inert_changes_no_figure("long-context-active", ACTIVE, "beta=0,0.9")

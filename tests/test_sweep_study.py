@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,16 @@ from simkv.jobs.workers import Workers
 from simkv.results.write import summary_text
 from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve_text
+from simkv.sweep import layout as layout_module
+from simkv.sweep import simulate as simulate_module
 from simkv.sweep.axes import parse_axes
+from simkv.sweep.grid import Values
 from simkv.sweep.layout import Layout, lay_out
-from simkv.sweep.point import number_or_text
+from simkv.sweep.point import Point, number_or_text
 from simkv.sweep.read import FILE, read
 from simkv.sweep.result import SweepResult
 from simkv.sweep.simulate import Written
-from simkv.sweep.study import Tally, sweep
+from simkv.sweep.study import Tally, carry_out, sweep
 
 ACTIVE = Written(
     """\
@@ -131,6 +135,25 @@ def test_sweep_of_points_that_do_not_resolve_fails_there_and_goes_on(worker: Wor
         assert failed.attempts == 1
 
 
+def test_sweep_of_a_trace_that_changed_meanwhile_fails_and_keeps_no_answer(worker: Workers, tmp_path: Path) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("arrival,prompt_tokens,output_tokens\n0,100,4\n")
+    written = Written(
+        "name: logged\nmodel: llama-3.1-8b\nhardware: h100-sxm5-80gb\nrun: {baselines: []}\n"
+        "workload: {kind: trace, path: t.csv}\n",
+        str(tmp_path / "logged.yaml"),
+    )
+    layout = laid_out("link.h2d=10 GB/s,20 GB/s", "tiers.dram.capacity=1GiB", written=written)
+    trace.write_text("arrival,prompt_tokens,output_tokens\n0,200,4\n")
+    with Store(tmp_path / "answers" / FILE) as store:
+        result = carry_out(layout, worker, store)
+        assert not store.finished()
+    assert [one.status for one in result.ended] == ["failed", "failed"]
+    assert "isn't what it was" in result.ended[0].failure.message  # type: ignore[union-attr]
+    again = laid_out("link.h2d=10 GB/s,20 GB/s", "tiers.dram.capacity=1GiB", written=written)
+    assert {point.key for point in again.points}.isdisjoint(point.key for point in layout.points)
+
+
 def test_sweep_result_as_data_frames(worker: Workers) -> None:
     result: SweepResult = sweep(ACTIVE, parse_axes(["p=0.3,0.6"]), replications=2, workers=worker)
     points = result.points
@@ -151,3 +174,26 @@ def test_values_are_numbers_where_they_are_plain_numbers(written: str, value: fl
     found = number_or_text(written)
     assert found == value
     assert type(found) is type(value)
+
+
+# ---- mutants ------------------------------------------------------------------------------------
+
+
+def test_mutant_seeds_that_go_on_from_point_to_point_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = layout_module._Drawer.points
+
+    def points(self: layout_module._Drawer, params: Values, replications: int) -> list[Point]:
+        self._written = replace(self._written, assignments=(f"run.seed={len(self.jobs)}",))
+        return drawn(self, params, replications)
+
+    monkeypatch.setattr(layout_module._Drawer, "points", points)
+    with pytest.raises(AssertionError):
+        test_layout_of_a_grid_has_the_last_axis_fastest_and_each_point_its_seeds()
+    with pytest.raises(AssertionError):
+        test_layout_gives_a_point_the_same_run_whatever_is_asked_beside_it()
+
+
+def test_mutant_key_without_what_decides_a_run_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate_module, "key_of", lambda resolved, seed: f"{resolved.scenario.model}, {seed}")
+    with pytest.raises(AssertionError):
+        test_layout_key_follows_what_decides_a_run_and_not_what_it_is_called()

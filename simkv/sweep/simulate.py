@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from simkv import __version__
+from simkv.errors import InputError, Problem
 from simkv.jobs.job import Job
 from simkv.reruns import Reruns
 from simkv.run import run_scenario
@@ -73,9 +74,23 @@ def simulate(case: Case, seed: int, shared: Path | None = None) -> dict[str, Any
     return result.summary
 
 
+def answer(case: Case, seed: int, scenario_hash: str, shared: Path | None = None) -> dict[str, Any]:
+    """Return what :func:`simulate` does, of the scenario that was meant.
+
+    Raises InputError where the one here is another: a file that it names was changed, or differs on this machine.
+    """
+    summary = simulate(case, seed, shared)
+    if summary["scenario_hash"] != scenario_hash:
+        what = "a file that it names isn't what it was when this run was asked for"
+        mend = "run it again; on a cluster, give every machine the same files"
+        raise InputError(Problem(what, mend, case.written.file))
+    return summary
+
+
 def job_of(case: Case, seed: int, label: str = "", resolved: Resolved | None = None) -> Job:
     """Return the job that simulates ``case``; ``resolved``: what it resolves to, where that is known."""
-    return Job(key_of(resolved or case.resolve(), seed), simulate, (case, seed), label)
+    resolved = resolved or case.resolve()
+    return Job(key_of(resolved, seed), answer, (case, seed, resolved.scenario_hash), label)
 
 
 def key_of(resolved: Resolved, seed: int, more: Mapping[str, Any] | None = None) -> str:
