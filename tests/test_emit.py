@@ -373,6 +373,13 @@ def test_scenario_of_the_engines_own_preset_leaves_nothing_out(engine: str) -> N
     assert of_engine(engine).missing == []
 
 
+@pytest.mark.parametrize("engine", ["vllm", "lmcache"])
+@pytest.mark.parametrize("preset", ["vllm", "lmcache", "sglang-hicache"])
+def test_scenario_of_another_engine_without_dram_loses_nothing_below_vram(engine: str, preset: str) -> None:
+    missing = emit(engine, resolved(f"engine.preset={preset}", "tiers.dram.capacity=0GB")).missing
+    assert not [s for s in missing if s.startswith(("offload.w", "offload.prefetch", "engine.load", "tiers."))]
+
+
 def test_scenario_of_another_engine_says_what_is_lost() -> None:
     missing = " ".join(emit("tensorrt-llm", resolved("offload.eviction.policy=score", "offload.residency=0.5")).missing)
     for path in ("offload.eviction.policy", "offload.residency", "tiers.relation", "engine.load"):

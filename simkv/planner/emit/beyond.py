@@ -11,6 +11,12 @@ from simkv.scenario import presets
 from simkv.scenario.presets import Preset
 from simkv.scenario.resolve import not_realisable
 
+_BELOW = (
+    "engine.load", "tiers.dram.shared", "tiers.relation", "offload.unit_tokens", "offload.write", "offload.when_full",
+    "offload.write_back_blocks", "offload.prefetch.policy",
+)  # fmt: skip
+"""Means nothing where nothing is kept below VRAM."""
+
 
 def preset_of(part: Part, key: str) -> Preset:
     """Return what the engine can be told: of the scenario's version where that is of it, else of the newest."""
@@ -22,7 +28,8 @@ def beyond(part: Part, preset: Preset) -> list[str]:
     """Return a sentence for each thing that stays unsaid, whichever flags the engine has."""
     resolved = part.resolved
     notes = not_realisable(resolved.scenario, replace(resolved.layers, preset=preset))
-    return [sentence for _, sentence in notes] + [sentence for one in _CHECKS for sentence in one(part)]
+    said = [sentence for _, sentence in notes if part.offloads or sentence.split(" = ")[0] not in _BELOW]
+    return said + [sentence for one in _CHECKS for sentence in one(part)]
 
 
 def _name(part: Part) -> Iterator[str]:
