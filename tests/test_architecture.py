@@ -200,6 +200,13 @@ def test_reading_guide_names_every_module() -> None:
     assert named - set(re.findall(r"[a-z_]+/?", simkv.__doc__ or "")) == set()
 
 
+@pytest.mark.parametrize("package", ["jobs", "sweep", "curves"])
+def test_module_table_names_every_module(package: str) -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    modules_there = {path.stem for path in (PACKAGE / package).glob("*.py")} - {"__init__"}
+    assert set(re.findall(rf"`{package}/(\w+)`", table)) == modules_there
+
+
 def test_invariants_named_files_exist() -> None:
     text = (ROOT / "INVARIANTS.md").read_text("utf-8")
     paths = set(re.findall(r"`((?:simkv|tests)/[\w/.]+\.py)", text))
