@@ -7,6 +7,7 @@ import tempfile
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
 from math import exp, inf
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,15 @@ def test_fit_of_a_run_that_cannot_tell_two_apart_is_of_one_and_says_so(tmp_path:
     assert [value.figure for value in fitted.values] == ["weight_bandwidth_efficiency"]
     assert any("condition number" in note for note in fitted.notes)
     assert fitted.error_after < 0.1 * fitted.error_before
+
+
+@pytest.mark.parametrize("name", ["vllm-bench.json", "vllm-bench-detailed.json", "requests.jsonl"])
+def test_residuals_of_any_file_come_metric_by_metric_and_leave_nothing_out(name: str) -> None:
+    run = read_observed(str(FILES / name))
+    shown = [residual.figure for residual in fit(run, WRITTEN).residuals]
+    assert set(shown) == {figure for figure, value in run.figures.items() if value}
+    metrics = [figure.partition(".")[0] for figure in shown]
+    assert len(list(groupby(metrics))) == len(set(metrics)), "each metric's statistics stand together"
 
 
 def test_fit_that_explains_nothing_says_so_first() -> None:

@@ -27,7 +27,7 @@ from simkv.planner.observed.notes import notes_of, unexplained
 from simkv.planner.observed.parameters import Parameter, measured_at, parameters
 from simkv.planner.observed.replay import replay, resolve
 from simkv.planner.observed.surface import Box, Vector, least
-from simkv.planner.observed.types import Observed
+from simkv.planner.observed.types import FIGURES, Observed
 from simkv.scenario.as_measured import Measured, as_measured
 from simkv.scenario.resolve import Resolved
 from simkv.sweep.simulate import Written
@@ -246,7 +246,8 @@ class _Fit:
         ]  # no seconds on top are an answer, not a bound
 
     def _residuals(self, before: Mapping[str, float], after: Mapping[str, float]) -> Iterable[Residual]:
-        for name, value in self.observed.figures.items():
+        for name in FIGURES:
+            value = self.observed.figures.get(name)
             if value and name in before and name in after:
                 yield Residual(name, value, before[name], after[name], name in self.names)
 

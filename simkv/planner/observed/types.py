@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 STATISTICS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 """Percentiles that are compared, as far as a file has them."""
+FIGURES = (
+    *(f"{metric}_s.{name}" for metric in ("ttft", "tpot", "itl", "e2e") for name in ("mean", *STATISTICS)),
+    "output_tokens_per_s",
+    "requests_per_s",
+)
+"""All that a run may tell, in the order in which it is shown."""
 MOST_REQUESTS = 100_000
 """A fit simulates a run some dozens of times: of more it would take hours."""
 A_PART = "give a part of the run"
