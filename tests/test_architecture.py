@@ -13,6 +13,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "simkv"
 HEAVY = {"pandas", "matplotlib", "pyarrow", "scipy", "torch", "dask", "distributed", "weasyprint"}
