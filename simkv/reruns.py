@@ -25,7 +25,8 @@ MOST_BYTES = 256 << 20
 class Reruns:
     """What runs left behind, by what decided them; the oldest go first where there is no room.
 
-    ``folder``: where the processes of one machine share theirs; None: in memory alone.
+    ``folder``: where the processes of one machine share theirs; None: in memory alone. At most ``most_runs`` runs and
+    ``most_bytes`` bytes of columns are kept in memory, and ``most_bytes`` bytes of files in the folder.
     """
 
     def __init__(self, folder: Path | None = None, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> None:
@@ -37,9 +38,10 @@ class Reruns:
         self._most_bytes = most_bytes
 
     def run(self, config: SystemConfig, workload: str | None, seed: int, simulate: Callable[[], RunData]) -> RunData:
-        """Return what ``simulate`` gives, from memory where the same system met the same requests.
+        """Return what ``simulate`` gives, from what is kept where the same system met the same requests.
 
-        ``workload`` says which requests arrive (None: nobody can tell). Nobody may change what is returned.
+        ``workload`` says which requests arrive and what they read (None: nobody can tell). An interrupted run is not
+        kept. Nobody may change what is returned. Raises what ``simulate`` does.
         """
         key = _key(config, workload, seed) if workload is not None else None
         if key is None:
@@ -67,16 +69,13 @@ class Reruns:
 
     def _keep(self, key: str, data: RunData) -> None:
         with self._lock:
-            self._put(key, data)
-
-    def _put(self, key: str, data: RunData) -> None:
-        self._kept[key] = data
-        while len(self._kept) > self._most_runs or sum(map(_bytes, self._kept.values())) > self._most_bytes:
-            self._kept.popitem(last=False)
+            self._kept[key] = data
+            while len(self._kept) > self._most_runs or sum(map(_bytes, self._kept.values())) > self._most_bytes:
+                self._kept.popitem(last=False)
 
 
 def _read(folder: Path, key: str) -> RunData | None:
-    """Return a run that a process of this sweep has done; None where there is none, or none that is whole."""
+    """Return a run that is kept in ``folder``; None where there is none, or none that is whole."""
     try:
         with (folder / key).open("rb") as file:
             data = pickle.load(file)

@@ -31,8 +31,9 @@ NEW_AT_LEAST = 0.01
 def warm(system: System, source: Handover) -> Warmed:
     """Let the beginning of the workload pass through the tiers of ``system``, and return what that was.
 
-    Afterwards nobody holds anything, no lane has carried and no counter has counted. Under ``auto`` what the
-    beginning can't fill holds old content, the first to go, as in a system that has run for long.
+    Afterwards nobody holds anything, no lane has carried and no counter has counted. Where ``auto`` lets a drawn
+    workload pass (a recording has no more than it has), what that can't fill holds old content, as in a system that has
+    run for long. Raises InputError where nothing is left to be timed.
     """
     passing = source.passing
     pools = system.pools()

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class Case:
         return scaled(resolved, dict(self.scale)) if self.scale else resolved
 
 
-@cache
+@lru_cache(maxsize=2)
 def _reruns(shared: Path | None) -> Reruns:
     """Return what this process remembers: neighbours in a grid have most baselines in common."""
     return Reruns(shared)
