@@ -302,6 +302,12 @@ def test_vllm_engines_that_share_a_folder_name_its_files_alike() -> None:
     assert "PYTHONHASHSEED" not in of_engine("vllm").text
 
 
+def test_lmcache_processes_of_an_engine_name_chunks_alike() -> None:
+    text = of_engine("lmcache", "replicas.tensor_parallel=2", "replicas.count=2").text
+    assert text.count("PYTHONHASHSEED=0 vllm serve") == 2
+    assert "PYTHONHASHSEED" not in of_engine("lmcache", "tiers.dram.capacity=0GB").text
+
+
 def test_sglang_folder_of_files_is_told_where_its_file_backend_reads_it() -> None:
     emitted = of_engine("sglang", "tiers.ssd.capacity=4TB", "replicas.count=2")
     assert emitted.text.count("SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/mnt/kv-cache python3") == 2

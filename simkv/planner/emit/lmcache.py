@@ -1,7 +1,8 @@
 """LMCache under vLLM: vLLM's own flags, its connector, and LMCache's YAML file.
 
 Read in LMCache 0.5.6 (``v1/config``: keys, types and defaults; ``v1/storage_backend``: sizes are GiB of each worker,
-that is of each rank) and vLLM 0.33.0 (``kv_connector/factory``: ``LMCacheConnectorV1``).
+that is of each rank; chunks are named by Python's hashes, which processes share only with one ``PYTHONHASHSEED``) and
+vLLM 0.33.0 (``kv_connector/factory``: ``LMCacheConnectorV1``).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def _name(part: Part, replica: int) -> str:
 
 
 def _environment(part: Part, replica: int, used: bool) -> dict[str, str]:
-    return part.gpus(replica) | ({"LMCACHE_CONFIG_FILE": _name(part, replica)} if used else {})
+    own = {"LMCACHE_CONFIG_FILE": _name(part, replica), "PYTHONHASHSEED": "0"}
+    return part.gpus(replica) | (own if used else {})
 
 
 def _entries(part: Part, replica: int) -> Iterator[Entry]:
