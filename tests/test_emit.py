@@ -305,6 +305,8 @@ def test_vllm_engines_that_share_a_folder_name_its_files_alike() -> None:
 def test_lmcache_processes_of_an_engine_name_chunks_alike() -> None:
     text = of_engine("lmcache", "replicas.tensor_parallel=2", "replicas.count=2").text
     assert text.count("PYTHONHASHSEED=0 vllm serve") == 2
+    assert 'pre_caching_hash_algorithm: "sha256_cbor"' in text
+    assert "pre_caching_hash_algorithm" not in of_engine("lmcache").text
     assert "PYTHONHASHSEED" not in of_engine("lmcache", "tiers.dram.capacity=0GB").text
 
 

@@ -1,8 +1,8 @@
 """LMCache under vLLM: vLLM's own flags, its connector, and LMCache's YAML file.
 
 Read in LMCache 0.5.6 (``v1/config``: keys, types and defaults; ``v1/storage_backend``: sizes are GiB of each worker,
-that is of each rank; chunks are named by Python's hashes, which processes share only with one ``PYTHONHASHSEED``) and
-vLLM 0.33.0 (``kv_connector/factory``: ``LMCacheConnectorV1``).
+that is of each rank; chunks are named by Python's hashes, which processes share only with one ``PYTHONHASHSEED``, and
+ranks surely only with a named algorithm: issues 1739 and 2979) and vLLM 0.33.0 (``kv_connector/factory``: ``LMCacheConnectorV1``).
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def _entries(part: Part, replica: int) -> Iterator[Entry]:
         yield Entry(("cache_policy",), policy, f"who leaves first ({origin('offload.eviction.policy')})")
     if scenario.engine.store_outputs:
         yield Entry(("save_decode_cache",), True, f"generated tokens are stored too ({origin('engine.store_outputs')})")
+    if part.ranks > 1:
+        yield Entry(("pre_caching_hash_algorithm",), "sha256_cbor", "names chunks alike in every rank")
     if scenario.engine.load in _LOADS:
         yield Entry((_LOADS[scenario.engine.load],), True, f"engine.load {scenario.engine.load}")
 
