@@ -2,7 +2,8 @@
 
 Read in LMCache 0.5.6 (``v1/config``: keys, types and defaults; ``v1/storage_backend``: sizes are GiB of each worker,
 that is of each rank; chunks are named by Python's hashes, which processes share only with one ``PYTHONHASHSEED``, and
-ranks surely only with a named algorithm: issues 1739 and 2979) and vLLM 0.33.0 (``kv_connector/factory``: ``LMCacheConnectorV1``).
+ranks surely only with a named algorithm: LMCache's issues 1739 and 2979) and vLLM 0.33.0 (``kv_connector/factory``:
+``LMCacheConnectorV1``).
 """
 
 from __future__ import annotations
