@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from simkv import units
 from simkv.errors import InputError, Problem
+from simkv.sweep.names import path_of
+from simkv.sweep.paths import quantity_at
 from simkv.sweep.point import number_or_text
 from simkv.sweep.rows import PARAMS
 from simkv.sweep.settings import Setting
@@ -27,13 +30,24 @@ def ordered(
 
     def value(setting: Setting) -> float | str | None:
         if axis in axes:
-            return number_or_text(setting.params[axis])
+            return _size(axis, setting.params[axis])
         mean = setting.mean(name)
         return mean.value if mean is not None else setting.text(name)
 
     found = [(value(setting), setting) for setting in settings]
     some = sorted((row for row in found if row[0] is not None), key=_numbers_first, reverse=by.startswith("-"))
     return [setting for _, setting in some] + [setting for at, setting in found if at is None]
+
+
+def _size(axis: str, written: str) -> float | str:
+    """Return a value of an axis as what it measures, ``400GiB`` in bytes; a text where it measures nothing."""
+    try:
+        quantity = quantity_at(path_of(axis))
+        if quantity is not None:
+            return float(units.parse(written, quantity.dimension))
+    except (InputError, units.QuantityError):
+        pass
+    return number_or_text(written)
 
 
 def _numbers_first(row: tuple[float | str | None, Setting]) -> tuple[bool, float, str]:
