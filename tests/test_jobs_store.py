@@ -283,3 +283,28 @@ def test_store_answer_that_json_cannot_hold_raises_and_keeps_nothing(path: Path)
         with pytest.raises(TypeError):
             store.done("a", {"x": object()}, 0.0)
         assert store.get("a") is None
+
+
+def test_store_taken_away_while_written_is_told(path: Path) -> None:
+    with Store(path) as store:
+        store.done("a", {}, 1.0)
+        for entry in path.parent.iterdir():
+            if entry.name != f"{path.name}.lock":
+                entry.unlink()
+        with pytest.raises(InputError, match="it was taken away while it was being written; leave it there"):
+            store.done("b", {}, 1.0)
+
+
+@pytest.mark.parametrize(
+    "harm", ["DROP TABLE meta", "UPDATE meta SET value = '{'", "UPDATE results SET answer = '{', label = 'meta'"]
+)
+def test_store_table_or_answer_damaged_is_told_with_the_mend(path: Path, harm: str) -> None:
+    with Store(path) as store:
+        store.put("meta", 1)
+        store.done("a", {}, 1.0)
+    with sqlite3.connect(path) as file:
+        file.execute(harm)
+    file.close()
+    with Store.read(path) as store, pytest.raises(InputError, match="it is damaged; move it away and run it again"):
+        assert store.get("a") is not None
+        store.get_meta("meta")

@@ -76,6 +76,7 @@ WHERE (position, seed, points.rowid) > (?, ?, ?) ORDER BY position, seed, points
 """
 _FIRST = -(1 << 63)
 
+_DAMAGED = ("it is damaged", "move it away and run it again")
 _REASONS = {
     sqlite3.SQLITE_FULL: ("no space is left on the disk", "make room and run it again: what was finished is kept"),
     sqlite3.SQLITE_READONLY: ("it can't be written: it, or its disk, is read-only", "pick another folder with --out"),
@@ -83,9 +84,14 @@ _REASONS = {
     sqlite3.SQLITE_PERM: ("permission is denied", "pick another folder with --out"),
     sqlite3.SQLITE_BUSY: ("another process has held it for too long", "let it end, then run it again"),
     sqlite3.SQLITE_NOTADB: ("it is no file of kept answers", "move it away, or pick another folder with --out"),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", "move it away and run it again"),
-    sqlite3.SQLITE_IOERR: ("the disk can't be read or written", "run it again, or pick another folder with --out"),
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_ERROR: _DAMAGED,
+    sqlite3.SQLITE_IOERR: (
+        "the disk is full, or can't be read or written",
+        "make room and run it again, or pick another folder with --out",
+    ),
 }
+_GONE = ("it was taken away while it was being written", "leave it there, and run it again")
 _NOTHING = ("there are no kept answers", "run the sweep first")
 
 
@@ -157,7 +163,7 @@ class Store:
     def get(self, key: str) -> Kept | None:
         """Return what is kept of ``key``; None: it was never begun."""
         rows = self._rows(f"SELECT {_KEPT} FROM results WHERE key = ?", (key,))
-        return _kept(rows[0]) if rows else None
+        return self._kept(rows[0]) if rows else None
 
     def attempts(self, key: str) -> int:
         """Return how often ``key`` was begun."""
@@ -188,7 +194,8 @@ class Store:
     def get_meta(self, name: str, default: Any = None) -> Any:
         """Return what is kept as ``name``."""
         rows = self._rows("SELECT value FROM meta WHERE name = ?", (name,))
-        return orjson.loads(rows[0][0]) if rows else default
+        with _told(self.path):
+            return orjson.loads(rows[0][0]) if rows else default
 
     def put_points(self, points: Iterable[tuple[int, str, int, str]]) -> None:
         """Keep (position, params as JSON, seed, key) of each point, all at once; a known one moves to its position."""
@@ -199,16 +206,24 @@ class Store:
         last = (_FIRST, _FIRST, _FIRST)
         while rows := self._rows(_PAGE, last):
             for rowid, position, params, seed, key, *kept in rows:
-                yield Point(position, params, seed, key, _kept(kept) if kept[0] is not None else None)
+                yield Point(position, params, seed, key, self._kept(kept) if kept[0] is not None else None)
                 last = (position, seed, rowid)
 
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with _told(self.path):
             return self._file.execute(query, values).fetchall()
 
+    def _kept(self, row: tuple[Any, ...] | list[Any]) -> Kept:
+        key, label, status, attempts, answer, kind, message, wall_s = row
+        with _told(self.path):
+            found = orjson.loads(answer) if answer is not None else None
+        return Kept(key, label, status, attempts, found, Failure(kind, message) if kind is not None else None, wall_s)
+
     def _commit(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with _told(self.path), _transaction(self._file):
             self._file.executemany(statement, rows)
+        if _identity(self.path) != self._identity:
+            raise _refusal(self.path, *_GONE)
 
     def _open(self, opened: contextlib.ExitStack, mode: Literal["rw", "rwc"]) -> None:
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
@@ -218,6 +233,7 @@ class Store:
         if mode == "rwc":
             self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
+        self._identity = _identity(self.path)
         self._opened = opened.pop_all()
 
     def _check(self, new: bool) -> None:
@@ -248,10 +264,13 @@ def _text(words: str) -> str:
     return words.encode("utf-8", "replace").decode()
 
 
-def _kept(row: tuple[Any, ...] | list[Any]) -> Kept:
-    key, label, status, attempts, answer, kind, message, wall_s = row
-    found = orjson.loads(answer) if answer is not None else None
-    return Kept(key, label, status, attempts, found, Failure(kind, message) if kind is not None else None, wall_s)
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at ``path`` from any that comes in its place; None: there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextlib.contextmanager
@@ -299,6 +318,8 @@ def _told(path: Path) -> Iterator[None]:
         if known is None:
             raise
         raise _refusal(path, *known) from error
+    except orjson.JSONDecodeError as error:
+        raise _refusal(path, *_DAMAGED) from error
     except OSError as error:
         reason = "no space is left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)
         raise _refusal(path, f"it can't be made: {reason}", "pick another folder with --out") from error

@@ -26,4 +26,6 @@ def _owner(place: Path, file: str, meta: str, scenario: str) -> str | None:
         return scenario
     with Store.read(kept) as store:
         said = store.get_meta(meta)
-    return scenario if said is None else str(said["scenario"])
+    if said is None:
+        return scenario
+    return str(said["scenario"]) if isinstance(said, dict) and "scenario" in said else None

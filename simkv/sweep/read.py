@@ -69,7 +69,10 @@ def read(folder: Path) -> SweepResult:
         found = store.get_meta(_META)
         if found is None:
             raise InputError(Problem("the sweep there has no points yet", "look again in a moment", str(folder)))
-        return _result(store, found)
+        try:
+            return _result(store, found)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise InputError(Problem("it is damaged", "move it away and run it again", str(file))) from error
 
 
 def _result(store: Store, command: dict[str, Any]) -> SweepResult:
@@ -78,7 +81,7 @@ def _result(store: Store, command: dict[str, Any]) -> SweepResult:
         if row.position < first:
             continue
         keys.add(row.key)
-        point = Point(json.loads(row.params), row.seed, row.key)
+        point = Point(dict(json.loads(row.params)), row.seed, row.key)
         if row.kept is not None and (one := ended_of(point, row.kept)) is not None:
             ended.append(one)
     elsewhere = len(store.finished() - keys)
