@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -202,6 +203,24 @@ def test_sweep_show_chooses_metrics_objectives_and_order(folder: Path) -> None:
     assert "Pareto front, makespan_s:min, output_tokens:max" in text
 
 
+@pytest.mark.parametrize("sort", ["rate", "params.rate", "-rate"])
+def test_sweep_show_sorts_an_axis_by_what_it_measures(folder: Path, sort: str) -> None:
+    simkv("sweep", "small.yaml", "--grid", "rate=20req/s,240req/min,5req/s")
+    rates = [point["params"]["rate"] for point in shown("reports/small-sweep", "--sort", sort)["points"]]
+    rising = ["240req/min", "5req/s", "20req/s"]
+    assert rates == (rising[::-1] if sort.startswith("-") else rising)
+
+
+@pytest.mark.parametrize("harm", ["UPDATE meta SET value = '3'", "UPDATE points SET params = '3'", "DROP TABLE points"])
+def test_sweep_and_show_of_a_damaged_file_say_so(folder: Path, harm: str) -> None:
+    simkv("sweep", "small.yaml", "--grid", "rate=5req/s")
+    file = sqlite3.connect(folder / "reports" / "small-sweep" / "sweep.sqlite")
+    with file:
+        file.execute(harm)
+    file.close()
+    assert "sweep.sqlite: it is damaged; move it away" in simkv("sweep", "show", "reports/small-sweep", code=2).stderr
+
+
 def test_sweep_show_of_what_no_point_has_is_refused(folder: Path) -> None:
     simkv("sweep", "small.yaml", "--grid", "rate=5req/s,20req/s")
     for option, value, words in (
@@ -330,13 +349,36 @@ def test_sweep_killed_in_the_middle_goes_on_and_repeats_nothing(folder: Path) ->
 
 
 @pytest.mark.slow
-def test_sweep_interrupted_says_what_is_there_and_writes_it(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_sweep_interrupted_says_what_is_there_and_writes_it(folder: Path, number: int) -> None:
     (folder / "long.yaml").write_text(LONG)
     process = begun(*MANY)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     points = shown("x")["points"]
     assert f"interrupted: {len(points)} of 20 points are in x; the same command goes on" in told
     with open("x/points.csv", newline="") as file:
         assert len(list(csv.DictReader(file))) == len(points) < 20
+
+
+@pytest.mark.parametrize("at", ["read", "write"])
+def test_sweep_interrupted_twice_says_that_what_is_finished_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("simkv.cli.sweeping.write", interrupted)
+    if at == "read":
+        monkeypatch.setattr("simkv.cli.sweeping.run_all", interrupted)
+    told = simkv("sweep", "small.yaml", "--grid", "rate=5req/s", "--out", "x", "--jobs", "1", code=130).stderr
+    assert "interrupted: " in told
+    assert "nothing was written" not in told
+    assert "the same command goes on" in told or "none of 1 points" in told
+
+
+def test_sweep_with_closed_outputs_does_its_work(folder: Path) -> None:
+    line = f"{sys.executable} -m simkv sweep small.yaml --grid rate=5req/s --out x --jobs 1 >&- 2>&-"
+    assert subprocess.run(line, shell=True, cwd=folder).returncode == 0
+    assert shown("x")["pending"] == 0

@@ -302,8 +302,8 @@ REFUSED = [
     (["p=0.5,1.5"], r'--grid: p = "1.5": too large'),
     (["users=1,2"], r'--grid: users = "1": unknown key'),
     (["instance=h100-sxm5-80gb,h900"], r'--grid: instance = "h900":'),
-    (["beta=0,0.5"], r'--grid: beta = "0": offload.prefetch.policy does nothing where'),
-    (["offload.prefetch={policy: oracel}"], r"offload.prefetch.policy not one of the choices"),
+    (["beta=0,0.5"], r'--grid: beta = "0": offload.prefetch.policy: does nothing where'),
+    (["offload.prefetch={policy: oracel}"], r"offload.prefetch.policy: not one of the choices"),
     (["p=0.1:1.0:0.1", "engine.block_tokens=16,0"], r'--grid: engine.block_tokens = "0": too small'),
 ]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import typer
 
 from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, plan, run, schema, sweep, trace
@@ -46,6 +49,17 @@ app.command("schema")(schema.schema)
 app.command("init")(init.init)
 
 
+def _open_streams() -> None:
+    """Put nothing where an output was closed, so that no file that is opened later takes its place."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
 def main() -> None:
     """Run the command line; ends the process."""
+    _open_streams()
     app(prog_name="simkv")

@@ -55,13 +55,13 @@ def curves(
 
 def _studied(setting: Setting, names: tuple[str, ...], folder: Path, jobs: int | None) -> dict[str, Any]:
     """Return the answer; Ctrl-C keeps the runs that have ended in ``folder`` and exits with 130."""
-    from simkv.cli.guard import INTERRUPTED
+    from simkv.cli.interrupt import INTERRUPTED, kept_in
     from simkv.cli.progress import Progress
-    from simkv.curves.folder import opened
+    from simkv.curves.folder import RUNS, opened
     from simkv.curves.study import study
     from simkv.jobs.workers import Workers
 
-    with Workers(jobs) as workers, opened(folder, setting.scenario.name) as store:
+    with kept_in(folder, RUNS), Workers(jobs) as workers, opened(folder, setting.scenario.name) as store:
         try:
             with Progress() as shown:
                 return study(setting, names, workers, store, shown)

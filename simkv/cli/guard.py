@@ -10,9 +10,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from simkv.cli.interrupt import INTERRUPTED, stoppable
 from simkv.errors import InputError, SimkvError
 
-INTERRUPTED = 130
 OURS = 1
 DEBUG = "SIMKV_DEBUG"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -24,7 +24,8 @@ class Guarded(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; deliberate errors end with their own code, everything else with 1."""
         try:
-            return super().invoke(ctx)
+            with stoppable():
+                return super().invoke(ctx)
         except SimkvError as error:
             tell(error)
             raise typer.Exit(error.exit_code) from None

@@ -174,7 +174,7 @@ def _progress() -> Iterator[Any]:
 
 @contextmanager
 def _kept(partial: Partial, tasks: tuple[Task, ...]) -> Iterator[None]:
-    from simkv.cli.guard import INTERRUPTED
+    from simkv.cli.interrupt import INTERRUPTED
 
     try:
         yield
@@ -200,7 +200,7 @@ def check_verifiable(bench: Bench, option: str = "--verify") -> None:
 def verified(path: Path, bench: Bench) -> Profile:
     """Return the profile in ``path``, verified on this machine; the file then holds that too."""
     from simkv.calibrate.verify import verify
-    from simkv.cli.guard import INTERRUPTED
+    from simkv.cli.interrupt import INTERRUPTED
     from simkv.profile.load import write_profile
 
     try:

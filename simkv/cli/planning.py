@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from simkv.cli.guard import INTERRUPTED
+from simkv.cli.interrupt import INTERRUPTED
 from simkv.cli.progress import Progress
 from simkv.errors import InfeasibleError, unknown
 from simkv.jobs.store import Store

@@ -18,7 +18,7 @@ class Progress:
     def __init__(self) -> None:
         self._start_s = time.monotonic()
         self._next_s = self._start_s + _SILENT_S
-        self._terminal = sys.stderr.isatty()
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
 
     def __enter__(self) -> Progress:

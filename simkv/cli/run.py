@@ -60,8 +60,7 @@ def _one_seed(resolved: Resolved) -> None:
 
 
 def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, step_exact: bool) -> None:
-    from simkv.cli.guard import INTERRUPTED
-    from simkv.cli.interrupt import Interrupt
+    from simkv.cli.interrupt import INTERRUPTED, Interrupt
     from simkv.cli.progress import Progress
     from simkv.results.write import check_out, summary_text, write_result
     from simkv.run import run_scenario

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import typer
 
-from simkv.cli.guard import INTERRUPTED, OURS, printable
+from simkv.cli.guard import OURS, printable
+from simkv.cli.interrupt import INTERRUPTED, kept_in
 from simkv.cli.progress import Progress, long
 from simkv.errors import InfeasibleError, InputError, LawError, Problem
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
+from simkv.results.quantity import seconds
 from simkv.sweep.axes import GRID, Axis, parse_axes, section_axes
 from simkv.sweep.export import replace_file, write
 from simkv.sweep.layout import Layout, lay_out, loaded
@@ -67,7 +69,7 @@ def asked(
 def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) -> SweepResult:
     """Do the sweep into ``folder``, with progress on stderr; Ctrl-C keeps what is finished and exits with 130."""
     check_folder(folder, what.name)
-    with Workers(jobs, cluster) as workers:
+    with kept_in(folder, FILE), Workers(jobs, cluster) as workers:
         with Progress() as shown:
             layout = lay_out(
                 what.written,
@@ -85,7 +87,7 @@ def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) 
             except KeyboardInterrupt:
                 _stopped(folder, len(layout.points))
                 raise typer.Exit(INTERRUPTED) from None
-    write(result, folder)
+        write(result, folder)
     return result
 
 
@@ -142,10 +144,14 @@ def estimate(each_s: float, left: int, size: int) -> str:
     left_s = each_s * left / min(size, max(1, left))
     if left_s < _SHORT_S:
         return ""
-    text = f"about {long(left_s)} for {left:,} more run{'s' if left > 1 else ''} of {long(each_s)} each"
+    text = f"about {long(left_s)} for {left:,} more run{'s' if left > 1 else ''} of {_each(each_s)} each"
     if left_s > _LONG_S:
         text += "; Ctrl-C stops it and keeps what is finished, --sample N takes fewer points, --cluster more machines"
     return text
+
+
+def _each(each_s: float) -> str:
+    return seconds(each_s) if each_s < 1 else long(each_s)
 
 
 def _stopped(folder: Path, points: int) -> None:

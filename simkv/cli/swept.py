@@ -40,9 +40,11 @@ def _head(result: SweepResult) -> Iterator[str]:
     failed = sum(one.status == "failed" for one in result.ended)
     states = [(len(result.ended) - failed, "done"), (failed, "failed"), (result.pending, "not yet")]
     parts = ", ".join(f"{number:,} {what}" for number, what in states if number)
-    yield printable(f"{result.scenario}: {len(result.ended) + result.pending:,} points: {parts}")
+    points = len(result.ended) + result.pending
+    yield printable(f"{result.scenario}: {points:,} point{'s' if points != 1 else ''}: {parts}")
     if result.elsewhere:
-        yield f"(The folder keeps {result.elsewhere:,} more runs, of other grids or of the scenario as it was.)"
+        runs = "run" if result.elsewhere == 1 else "runs"
+        yield f"(The folder keeps {result.elsewhere:,} more {runs}, of other grids or of the scenario as it was.)"
 
 
 def _shown(found: Table) -> str:

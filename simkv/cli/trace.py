@@ -58,7 +58,7 @@ def inspect_(
 
         typer.echo(render(str(file), answer))
     if inspection.interrupted:
-        from simkv.cli.guard import INTERRUPTED
+        from simkv.cli.interrupt import INTERRUPTED
 
         typer.echo(f"interrupted: these are the first {inspection.requests:,} requests", err=True)
         raise typer.Exit(INTERRUPTED)

@@ -53,7 +53,8 @@ class Workers:
 
     def __init__(self, jobs: int | None = None, cluster: str | None = None) -> None:
         if jobs is not None and jobs < 1:
-            raise InputError(Problem("it takes a process at least", "write 1 or more", path="--jobs", value=str(jobs)))
+            what = "it takes at least one process"
+            raise InputError(Problem(what, "write 1 or more", path="--jobs", value=str(jobs)))
         if jobs is not None and cluster is not None:
             mend = "leave out --jobs, or --cluster"
             raise InputError(Problem("a cluster has as many workers as it has", mend, path="--jobs", value=str(jobs)))

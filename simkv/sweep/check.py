@@ -176,5 +176,5 @@ def _concerns(axis: Axis, problem: Problem) -> bool:
 
 def _told(axis: Axis, value: str, problem: Problem) -> Problem:
     """Return a problem found in a scenario as one of the axis's."""
-    what = problem.what if problem.path in ("", axis.path) else f"{problem.path} {problem.what}"
+    what = problem.what if problem.path in ("", axis.path) else f"{problem.path}: {problem.what}"
     return axis.problem(what, problem.mend, value)
