@@ -11,6 +11,7 @@ import pytest
 
 from simkv.calc.concurrency import of_machine
 from simkv.catalog import load_hardware, load_model
+from simkv.curves import t_avg
 from simkv.curves.estimate import estimate
 from simkv.curves.house import House, residencies
 from simkv.curves.lengths import mean_lengths
@@ -99,7 +100,7 @@ def reuse(workers: Workers) -> dict[str, Any]:
 
 def test_t_avg_service_without_descriptors_lies_on_the_line(dense: dict[str, Any]) -> None:
     points = series(dense["curves"]["t_avg"], "on demand")
-    assert len(points) == 4
+    assert [row["residency"] for row in points] == [0.25, 0.5, 0.75, 0.9, 1.0]
     for row in points:
         assert row["t_avg_s"] == pytest.approx(row["closed_t_avg_s"], rel=1e-9)
 
@@ -132,6 +133,31 @@ def test_t_avg_sentence_compares_with_the_line_at_90_percent(dense: dict[str, An
     line = next(row for row in series(curve, "closed form") if row["p_hit"] == 0.9)
     assert curve["marks"]["closed_on_demand"] == line["step_on_demand"]
     assert any("90 % hits can't be felt" in text for text in curve["reads"])
+
+
+def test_t_avg_what_is_called_simulated_at_90_percent_lies_there(dense: dict[str, Any]) -> None:
+    curve = dense["curves"]["t_avg"]
+    assert curve["marks"]["simulated_at"] == pytest.approx(0.9, abs=0.01)
+    for name, mark in (("on demand", "simulated_on_demand"), ("prefetch", "simulated_prefetch")):
+        (row,) = (row for row in series(curve, name) if row["residency"] == 0.9)
+        assert curve["marks"][mark] == pytest.approx(row["step_ratio"], rel=0.01)
+    assert any(
+        "times as long simulated" in text or "longer than all-resident simulated" in text or " simulated;" in text
+        for text in curve["reads"]
+    )
+
+
+def test_t_avg_far_from_90_percent_says_that_it_lies_between_points() -> None:
+    marks = {"simulated_at": 0.97, "on_demand": 3.0, "prefetch": None}
+    assert t_avg._simulated_at(marks, "on_demand") == ", 3.00 times as long on the line between simulated points"
+    assert t_avg._simulated_at(marks, "prefetch") == ", not simulated"
+    assert t_avg._simulated_at(marks | {"simulated_at": 0.899}, "on_demand") == ", 3.00 times as long simulated"
+
+
+def test_speedup_beta_cut_to_what_is_feasible_is_named_as_asked(dense: dict[str, Any]) -> None:
+    names = [row["name"] for row in series(dense["curves"]["speedup"], "given β")]
+    assert len(set(names)) == len(names)
+    assert (names[-1] == "β = 1, cut") == (dense["curves"]["speedup"]["marks"]["beta_feasible"] < 1)
 
 
 def test_speedup_line_begins_at_one_and_ends_at_the_article_bound(dense: dict[str, Any]) -> None:
@@ -187,7 +213,7 @@ def test_concurrency_marks_are_those_of_the_points(dense: dict[str, Any]) -> Non
     assert marks["best"]["output_tokens_per_s"] == max(row["output_tokens_per_s"] for row in points)
     held = [row["running_max"] for row in points if row["itl_p95_s"] <= 0.05]
     assert marks["within_slo"]["running_max"] == max(held)
-    assert any("ITL p95 50.0 ms holds with at most" in text for text in curve["reads"])
+    assert any("slo.itl_p95, 50.0 ms, holds with at most" in text for text in curve["reads"])
 
 
 def test_study_of_sparse_access_says_that_quality_is_not_modelled(

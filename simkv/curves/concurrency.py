@@ -163,9 +163,9 @@ def _of_slo(marks: dict[str, Any]) -> str:
     if limit_s is None:
         return "The scenario has no slo.itl_p95: with --set slo.itl_p95=50ms this says how many sequences hold it."
     if within is None:
-        return f"With a full house no p holds ITL p95 {words.time(limit_s)}."
+        return f"With a full house no p holds slo.itl_p95, {words.time(limit_s)}."
     return (
-        f"ITL p95 {words.time(limit_s)} holds with at most {within['running_max']:.0f} at once, at p = "
+        f"slo.itl_p95, {words.time(limit_s)}, holds with at most {within['running_max']:.0f} at once, at p = "
         f"{within['residency']:g} ({words.time(within['itl_p95_s'])})."
     )
 

@@ -134,17 +134,21 @@ def _simulated(answers: Answers, times: tuple[float, float]) -> Iterator[Row]:
         gained, beta = _gained(runs, without), runs.over(at("beta"))
         if gained is None or beta is None:
             continue
-        given = name.startswith("β")
+        asked = float(name.split("= ")[1]) if name.startswith("β") else None
         yield {
-            "series": "given β" if given else "schedule",
-            "name": f"β = {beta.mean:.3g}" if given else name,
-            "asked": float(name.split("= ")[1]) if given else None,
+            "series": "schedule" if asked is None else "given β",
+            "name": _named(asked, beta.mean) if asked is not None else name,
+            "asked": asked,
             **beta.row("beta"),
             **gained.row("speedup"),
             "closed": speedup(*times, _within(beta.mean)),
             "t_step_s": runs.value(at("t_step_s")),
             "t_transfer_s": runs.value(at("t_transfer_s")),
         }
+
+
+def _named(asked: float, given: float) -> str:
+    return f"β = {given:.3g}" if abs(asked - given) < _NEAR else f"β = {asked:.3g}, cut"
 
 
 def _gained(runs: Runs, without: Runs) -> Estimate | None:
@@ -171,10 +175,10 @@ def _marks(ground: Ground, compute_s: float, transfer_s: float, rows: Sequence[R
 
 def _title(marks: dict[str, Any]) -> str:
     most, best = marks["speedup_most"], marks["best"]
-    bound = f"Overlap can give at most {digits(most)} times the speed"
+    bound = f"Overlap can give at most {words.times(most)} times the speed"
     if best is None:
         return bound
-    return f"{bound}; the best schedule, {best['name']}, gives {digits(best['speedup'])} (β = {best['beta']:.2g})"
+    return f"{bound}; the best schedule, {best['name']}, gives {words.times(best['speedup'])} (β = {best['beta']:.2g})"
 
 
 def _about(ground: Ground, answers: Answers, times: tuple[float, float]) -> Iterator[str]:
@@ -200,15 +204,15 @@ def _reads(marks: dict[str, Any], rows: Sequence[Row]) -> Iterator[str]:
     if feasible < 1:
         yield (
             f"{times}: it can hide at most β = min(1, T_c / T_t) = {feasible:.2g} of that, and be "
-            f"{digits(marks['speedup_most'])} times as fast. The article's bound 1 + T_t / T_c = {article} would need "
-            "β = 1."
+            f"{words.times(marks['speedup_most'])} times as fast. The article's bound 1 + T_t / T_c = {article} would "
+            "need β = 1."
         )
     else:
         yield (
             f"{times}: computing is long enough to hide all of it, and the article's bound 1 + T_t / T_c = {article} "
             "is the limit."
         )
-    landed = [f"{row['name']} β = {row['beta']:.2g}, S = {digits(row['speedup'])}" for row in rows
+    landed = [f"{row['name']} β = {row['beta']:.2g}, S = {words.times(row['speedup'])}" for row in rows
               if row["series"] == "schedule"]  # fmt: skip
     if landed:
         yield f"Where schedules land: {'; '.join(landed)}."

@@ -22,6 +22,8 @@ FELT = 0.05
 """A step that takes this much longer is felt."""
 ON_DEMAND, PREFETCH = "on demand", "prefetch"
 _LINE_POINTS = 100
+_NEAR = 0.01
+"""A simulated p_hit this far from ``MARK`` is as good as there."""
 _MOST_SPARSE = 32
 
 
@@ -66,6 +68,11 @@ def _size(ground: Ground) -> int:
     return min(fits, _MOST_SPARSE) if ground.setting.kind == "sparse" else fits
 
 
+def _shares(setting: Setting) -> list[float]:
+    """Return every p, ``MARK`` among them: what is said of 90 % hits is simulated there."""
+    return sorted({*residencies(setting), MARK})
+
+
 def _first(ground: Ground) -> Sequence[Ask]:
     if ground.setting.kind == "replay":
         size = 0
@@ -74,13 +81,13 @@ def _first(ground: Ground) -> Sequence[Ask]:
     kinds = ((ON_DEMAND, NONE), (PREFETCH, ground.full.own_prefetch()))
     return [
         Ask(f"{name} {p:g}", ground.full.case(p, size, prefetch), ground.setting.house_seeds)
-        for p in residencies(ground.setting)
+        for p in _shares(ground.setting)
         for name, prefetch in kinds
     ]
 
 
 def _draw(ground: Ground, answers: Answers) -> Curve:
-    points = [(p, answers[f"{ON_DEMAND} {p:g}"], answers[f"{PREFETCH} {p:g}"]) for p in residencies(ground.setting)]
+    points = [(p, answers[f"{ON_DEMAND} {p:g}"], answers[f"{PREFETCH} {p:g}"]) for p in _shares(ground.setting)]
     points = [point for point in points if _hit(point[1]) is not None]
     if len(points) < 2:
         failed = next((runs.failure for runs in answers.values() if runs.failure), "fewer than two points came back")
@@ -172,6 +179,7 @@ def _marks(forms: Forms, rows: Sequence[Row]) -> dict[str, Any]:
         "closed_overlapped": forms.overlapped(MARK),
         "simulated_on_demand": _between(rows, ON_DEMAND),
         "simulated_prefetch": _between(rows, PREFETCH),
+        "simulated_at": _nearest(rows),
         "least_p_hit": min((row["p_hit"] for row in rows if row["series"] == ON_DEMAND), default=None),
         "unfelt_on_demand": forms.unfelt(False),
         "unfelt_overlapped": forms.unfelt(True),
@@ -187,6 +195,11 @@ def _between(rows: Sequence[Row], series: str) -> float | None:
         if left <= MARK <= right and left < right:
             return float(low + (high - low) * (MARK - left) / (right - left))
     return None
+
+
+def _nearest(rows: Sequence[Row]) -> float | None:
+    """Return the simulated p_hit that is nearest to ``MARK``."""
+    return min((row["p_hit"] for row in rows if row["series"] == ON_DEMAND), key=lambda p: abs(p - MARK), default=None)
 
 
 def _title(marks: dict[str, Any]) -> str:
@@ -227,17 +240,20 @@ def _reads(forms: Forms, marks: dict[str, Any], own: str) -> Iterator[str]:
         )
     yield (
         f"At 90 % hits a decode step on demand is {words.longer(marks['closed_on_demand'], 'all-resident')} by the "
-        f"closed form T_c + T_t{_simulated_at(marks['simulated_on_demand'])}; with perfect overlap it is "
+        f"closed form T_c + T_t{_simulated_at(marks, 'simulated_on_demand')}; with perfect overlap it is "
         f"{words.longer(marks['closed_overlapped'], 'all-resident')} by the closed form max(T_c, T_t), with prefetch "
-        f"{own}{_simulated_at(marks['simulated_prefetch'], '')}."
+        f"{own}{_simulated_at(marks, 'simulated_prefetch', '')}."
     )
     if marks["simulated_on_demand"] is None:
         yield f"No simulated point comes down to 90 %: p_hit is at least {words.percent(marks['least_p_hit'])}."
     yield _verdict(marks)
 
 
-def _simulated_at(ratio: float | None, before: str = ",") -> str:
-    return f"{before} not simulated" if ratio is None else f"{before} {words.longer(ratio)} simulated"
+def _simulated_at(marks: dict[str, Any], key: str, before: str = ",") -> str:
+    if marks[key] is None:
+        return f"{before} not simulated"
+    near = abs(marks["simulated_at"] - MARK) <= _NEAR
+    return f"{before} {words.longer(marks[key])} {'simulated' if near else 'on the line between simulated points'}"
 
 
 def _verdict(marks: dict[str, Any]) -> str:

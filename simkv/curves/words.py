@@ -25,6 +25,11 @@ def longer(ratio: float, than: str = "") -> str:
     return f"{text} {word} {than}" if than else text
 
 
+def times(speed: float) -> str:
+    """Return a speedup for people: to a thousandth below twice, where gains are small."""
+    return f"{speed:.3f}" if speed < _TWICE else digits(speed)
+
+
 def of_house(house: House, sequences: str) -> list[str]:
     """Say what a full house is of, and what in it is assumed."""
     setting, lengths = house.setting, house.setting.lengths

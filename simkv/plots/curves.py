@@ -26,9 +26,14 @@ def draw(name: str, curve: Curve, file: BinaryIO, form: str) -> None:
     _DRAWN[name](curve, file, form)
 
 
+def _wrapped(title: str, width: int) -> str:
+    """Return ``title`` in lines, none of which ends inside an equation or before its %."""
+    return "\n".join(wrap(title.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%"), width))
+
+
 def _t_avg(curve: Curve, file: BinaryIO, form: str) -> None:
     marks, lines = curve["marks"], _of(curve, "closed form")
-    title = "\n".join(wrap(curve["title"], _TITLE_WIDTH))
+    title = _wrapped(curve["title"], _TITLE_WIDTH)
     with panels(title, file, form, 2) as (access, step):
         hits = [100 * row["p_hit"] for row in lines]
         access.plot(hits, [1e6 * row["closed_t_avg_s"] for row in lines], color=_LINE, label="T_avg, closed form")
@@ -42,7 +47,16 @@ def _t_avg(curve: Curve, file: BinaryIO, form: str) -> None:
         step.plot(hits, [row["step_overlapped"] for row in lines], color=_AHEAD, linestyle="--",
                   label="max(T_c, T_t), perfect overlap")  # fmt: skip
         _points(step, _of(curve, "on demand"), "p_hit", "step_ratio", _DEMAND, 0, "simulated, on demand", 100)
-        _points(step, _of(curve, "prefetch"), "p_hit", "step_ratio", _AHEAD, 1, f"simulated, {marks['prefetch']}", 100)
+        _points(
+            step,
+            _of(curve, "prefetch"),
+            "p_hit",
+            "step_ratio",
+            _AHEAD,
+            1,
+            f"simulated, prefetch {marks['prefetch']}",
+            100,
+        )
         step.set_ylabel("Decode step (times all-resident)")
         step.set_ylim(bottom=0)
         felt = marks["simulated_on_demand"] or marks["closed_on_demand"]
@@ -55,7 +69,7 @@ def _t_avg(curve: Curve, file: BinaryIO, form: str) -> None:
 
 def _speedup(curve: Curve, file: BinaryIO, form: str) -> None:
     feasible = curve["marks"]["beta_feasible"]
-    title = "\n".join(wrap(curve["title"], _TITLE_WIDTH))
+    title = _wrapped(curve["title"], _TITLE_WIDTH)
     if feasible >= _ZOOM_BELOW:
         with figure(curve["title"], file, form) as axes:
             _speedup_panel(axes, curve, 1.0)
@@ -66,7 +80,7 @@ def _speedup(curve: Curve, file: BinaryIO, form: str) -> None:
         whole.set_title("The article's S(β), all of it", fontsize=_TITLE_SIZE)
         _speedup_panel(near, curve, 1.25 * feasible)
         near.set_title("What one step can hide", fontsize=_TITLE_SIZE)
-        near.legend(loc="upper left", frameon=True, facecolor="white", edgecolor="white", framealpha=1.0)
+        label_side(near)
 
 
 def _speedup_panel(axes: Axes, curve: Curve, until: float) -> None:
@@ -93,7 +107,7 @@ def _speedup_panel(axes: Axes, curve: Curve, until: float) -> None:
 
 def _concurrency(curve: Curve, file: BinaryIO, form: str) -> None:
     points, lines, marks = _of(curve, "simulated"), _of(curve, "closed form"), curve["marks"]
-    title = "\n".join(wrap(curve["title"], int(1.4 * _TITLE_WIDTH)))
+    title = _wrapped(curve["title"], int(1.4 * _TITLE_WIDTH))
     with panels(title, file, form, 3) as (fits, rate, wait):
         shares = [row["residency"] for row in lines]
         fits.step(shares, [row["c_max"] for row in lines], where="post", color=_LINE, label="C_max, closed form")
