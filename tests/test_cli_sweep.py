@@ -226,6 +226,7 @@ def test_sweep_show_of_what_no_point_has_is_refused(folder: Path) -> None:
     for option, value, words in (
         ("--metric", "ttft_s.p96", ("--metric = ttft_s.p96", "did you mean ttft_s.p")),
         ("--objective", "ttft_s.p95:up", ("--objective = ttft_s.p95:up", "METRIC:min")),
+        ("--objective", "ttft_s.p95:min,ttft_s.p95:max", ("--objective = ttft_s.p95: is there twice",)),
         ("--objective", "nothing:min", ("--objective = nothing", "no point has such a metric")),
         ("--objective", "p_hit:max", ("--objective = p_hit:max", "no point has a number there")),
         ("--sort", "size", ("--sort = size", "rate")),

@@ -307,3 +307,19 @@ def test_outcome_of_a_sweep_is_plain(two: Workers, log: Path) -> None:
     (outcome,) = execute([job(log, "a")], two)
     assert isinstance(outcome, Outcome)
     assert json.loads(json.dumps(outcome.answer)) == outcome.answer
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no server starts the processes")
+def test_execute_server_of_processes_killed_another_one_starts(log: Path) -> None:
+    from multiprocessing import forkserver
+
+    jobs = [job(log, str(n)) for n in range(6)]
+    killed = False
+    with Workers(2) as workers:
+        statuses = []
+        for outcome in execute(jobs, workers):
+            statuses.append(outcome.status)
+            if not killed:
+                os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+                killed = True
+    assert statuses == ["done"] * 6

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +20,9 @@ from typing import Any
 _FORKSERVER = sys.platform == "linux"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """One thread a worker, unless the user says otherwise: the processes share the cores already."""
+
+_STARTS, _PAUSE_S = 3, 0.1
+"""How often a process is tried to start, and how long after a try that failed."""
 
 
 def usable_cores() -> int:
@@ -93,10 +97,19 @@ class Local:
     def _start(self) -> ProcessPoolExecutor:
         if self._lifeline is None:
             self._lifeline = self._context.Pipe(duplex=False)
-        pool = ProcessPoolExecutor(1, self._context, _prepare, (self._lifeline[0],))
+        for left in reversed(range(_STARTS)):
+            pool = ProcessPoolExecutor(1, self._context, _prepare, (self._lifeline[0],))
+            try:
+                with _for_children():
+                    pool.submit(os.getpid)  # the process starts with the first call
+            except (EOFError, ConnectionError):  # the server was killed: asked again, another one starts
+                pool.shutdown(wait=False)
+                if not left:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                break
         self._pools.append(pool)
-        with _for_children():
-            pool.submit(os.getpid)  # the process starts with the first call
         return pool
 
 

@@ -37,7 +37,14 @@ DEFAULT = (
 
 def parse_objectives(text: str) -> tuple[Objective, ...]:
     """Read ``ttft_s.p95:min,output_tokens_per_s:max``; raises InputError."""
-    return tuple(_objective(part.strip()) for part in text.split(","))
+    found = tuple(_objective(part.strip()) for part in text.split(","))
+    metrics = [objective.metric for objective in found]
+    for metric in metrics:
+        if metrics.count(metric) > 1:
+            raise InputError(
+                Problem("is there twice", "name it once, with min or max", path="--objective", value=metric)
+            )
+    return found
 
 
 def _objective(text: str) -> Objective:
