@@ -53,7 +53,7 @@ def test_curves_writes_its_files_and_says_what_can_be_read_off(folder: Path) -> 
 
 
 def test_curves_twice_and_from_nothing_gives_the_same_bytes(folder: Path) -> None:
-    args = ("dense.yaml", "--points", "2", "--only", "speedup,t_avg")
+    args = ("dense.yaml", "--points", "2", "--only", "speedup")
     for out in ("a", "a", "b"):
         assert curves(*args, "--out", out).exit_code == 0
     assert contents(folder / "a") == contents(folder / "b")
@@ -77,8 +77,8 @@ def test_curves_seed_and_set_reach_the_runs(folder: Path) -> None:
 
 
 def test_curves_only_some_takes_away_the_files_of_the_others(folder: Path) -> None:
-    assert curves("dense.yaml", "--points", "2", "--out", "out").exit_code == 0
-    assert curves("dense.yaml", "--points", "2", "--out", "out", "--only", "t_avg").exit_code == 0
+    for only in ("t_avg,speedup", "t_avg"):
+        assert curves("dense.yaml", "--points", "2", "--out", "out", "--only", only).exit_code == 0
     assert set(contents(folder / "out")) == {"t_avg.csv", "t_avg.png", "t_avg.svg", "curves.json"}
 
 
