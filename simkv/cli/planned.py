@@ -110,7 +110,7 @@ def _candidates(answer: Mapping[str, Any]) -> str:
     winner = answer["winner"]["name"] if answer["winner"] is not None else ""
     rows = [
         (
-            _mark(row["name"], winner, answer["pareto_names"]), printable(row["name"]),
+            _mark(row, winner, answer["pareto_names"]), printable(row["name"]),
             MISSING if row["units"] is None else str(row["units"]), _money(row["cost_per_hour"]),
             _money(row["cost_per_million_output_tokens"]), f"{digits(row['carries']['load'])} x",
             (row["carries"]["binds"] or MISSING).replace("_", " "),
@@ -120,7 +120,10 @@ def _candidates(answer: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     more = len(answer["candidates"]) - len(rows)
     end = f"\n... and {more} more in candidates.csv" if more > 0 else ""
-    said = "> winner; p: on the Pareto front (cost, latency, load of a unit); *: over several seeds, all units together"
+    said = (
+        "> winner; x: doesn't hold with several seeds and the headroom used up; p: on the Pareto front (cost,\n"
+        "  latency, load of a unit); *: over several seeds, all units together"
+    )
     return f"{table(head, rows, right=(2, 3, 4, 5, *range(7, 7 + len(targets))))}{end}\n{said}"
 
 
@@ -130,11 +133,13 @@ def _best_first(answer: Mapping[str, Any], winner: str) -> list[Mapping[str, Any
     next_ = sorted(
         (row for row in answer["candidates"] if row["name"] in runners), key=lambda r: runners.index(r["name"])
     )
-    return [*first, *next_, *(r for r in answer["candidates"] if r["name"] != winner and r["name"] not in runners)]
+    others = [row for row in answer["candidates"] if row["name"] != winner and row["name"] not in runners]
+    return [*first, *next_, *others]
 
 
-def _mark(name: str, winner: str, front: Sequence[str]) -> str:
-    return (">" if name == winner else " ") + ("p" if name in front else "")
+def _mark(row: Mapping[str, Any], winner: str, front: Sequence[str]) -> str:
+    refuted = row["confirmed"] is not None and not row["confirmed"]["holds"]
+    return (">" if row["name"] == winner else "x" if refuted else " ") + ("p" if row["name"] in front else "")
 
 
 def _money(value: float | None) -> str:

@@ -150,7 +150,8 @@ def _answer(written: Written, found: Found, measured: Measured | None, fitted: F
     first = Case(written, measured=measured).resolve() if found.winner is None else found.winner.case.resolve()
     s = first.scenario
     aim = found.aim
-    confirmed = {one.rated.candidate.name: one for one in (found.winner, *found.runners_up) if one is not None}
+    tried = (found.winner, *found.runners_up, *found.refuted)
+    confirmed = {one.rated.candidate.name: one for one in tried if one is not None}
     rows = [_row(one, found, confirmed.get(one.candidate.name)) for one in found.candidates]
     by_name = {row["name"]: row for row in rows}
     return {
@@ -243,8 +244,10 @@ def _confirmed(one: Confirmed) -> Answer:
         "seeds": len(one.summaries),
         "load": one.load,
         "whole": one.whole,
+        "holds": one.holds,
         "surely": one.surely,
         "targets": {key: _estimate(value) for key, value in one.targets.items()},
+        "without_headroom": {key: _estimate(value) for key, value in one.strained.items()},
         "figures": {key: _estimate(value) for key, value in one.figures.items()},
     }
 

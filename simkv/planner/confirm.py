@@ -9,6 +9,7 @@ from typing import Any
 
 from simkv.errors import SimkvError
 from simkv.jobs.execute import execute
+from simkv.jobs.job import Job
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.found import Confirmed, Estimate, Rated
@@ -23,8 +24,10 @@ from simkv.sweep.leaves import leaves
 from simkv.sweep.settings import half_width
 from simkv.sweep.simulate import Case, job_of
 
-REQUESTS = 2_000
+REQUESTS = 4_000
 """Judged in each run."""
+COMPARED = 800
+"""Judged in the run by which candidates are compared at their planned loads."""
 AFFORDABLE = 30_000
 """Requests of a run of all units together; more, and one unit stands for all."""
 FIGURES = (
@@ -74,7 +77,7 @@ def with_planned(
     for one in rated:
         if one.units is not None:
             load = aim.planned(one.units, one.capacity.load)
-            case = at_load(one.candidate.case, one.choice.resolved, load, REQUESTS)
+            case = at_load(one.candidate.case, one.choice.resolved, load, COMPARED)
             jobs[one.candidate.name] = job_of(case, seed, one.candidate.name)
     answers: dict[str, Mapping[str, Any] | None] = {}
     for number, outcome in enumerate(execute(list(jobs.values()), workers, store), start=1):
@@ -115,36 +118,43 @@ def _confirmed(
     deployments: Sequence[_Deployment], aim: Aim, slo: Slo, workers: Workers, store: Store | None, seed: int
 ) -> list[Confirmed]:
     seeds = range(seed + 1, seed + 1 + aim.plan.confirm)
-    cases = [at_load(one.case, one.resolved, one.load, REQUESTS) for one in deployments]
-    jobs = {
-        (number, seed): job_of(case, seed, deployments[number].rated.candidate.name)
-        for number, case in enumerate(cases)
-        for seed in seeds
-    }
+    strains = (1.0, 1 / (1 - aim.plan.headroom)) if aim.plan.headroom else (1.0,)
+    jobs: dict[tuple[int, float], list[Job]] = {}
+    for number, one in enumerate(deployments):
+        for strain in strains:
+            case = at_load(one.case, one.resolved, one.load * strain, REQUESTS)
+            jobs[number, strain] = [job_of(case, seed, one.rated.candidate.name) for seed in seeds]
     answers: dict[str, Mapping[str, Any]] = {}
-    for outcome in execute(list(jobs.values()), workers, store):
+    for outcome in execute([job for some in jobs.values() for job in some], workers, store):
         if outcome.answer is None:
             assert outcome.failure is not None
             raise SimkvError(f"{outcome.job.label}: {outcome.failure.message}")
         answers[outcome.job.key] = outcome.answer
     return [
-        _estimated(one, cases[number], [answers[jobs[number, seed].key] for seed in seeds], slo)
+        _estimated(
+            one, [[answers[job.key] for job in jobs[number, strain]] for strain in strains], jobs[number, 1.0], slo
+        )
         for number, one in enumerate(deployments)
     ]
 
 
-def _estimated(one: _Deployment, case: Case, summaries: Sequence[Mapping[str, Any]], slo: Slo) -> Confirmed:
-    missed = [name for summary in summaries for name in misses(summary, slo) if name in (STATIONARY, SERVED)]
+def _estimated(
+    one: _Deployment, runs: Sequence[Sequence[Mapping[str, Any]]], planned: Sequence[Job], slo: Slo
+) -> Confirmed:
+    """Return what ``runs`` say: at the planned load (``planned``: their jobs) and, behind it, with no headroom left."""
+    summaries = runs[0]
+    missed = [name for some in runs for each in some for name in misses(each, slo) if name in (STATIONARY, SERVED)]
     return Confirmed(
         rated=one.rated,
         units=one.units,
         load=one.load,
         whole=one.whole,
-        case=case,
+        case=planned[0].args[0],
         targets=_targets(summaries, slo),
         figures=_figures(summaries),
         summaries=tuple(summaries),
         missed=tuple(dict.fromkeys(missed)),
+        strained=_targets(runs[-1], slo) if len(runs) > 1 else {},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simkv.errors import InfeasibleError
@@ -85,16 +85,19 @@ class Confirmed:
     summaries: tuple[Mapping[str, Any], ...]
     missed: tuple[str, ...]
     """``stationary`` or ``served``, where a seed misses them."""
+    strained: Mapping[str, Estimate] = field(default_factory=dict)
+    """Targets with the headroom used up."""
 
     @property
     def holds(self) -> bool:
-        """Whether all targets hold on average."""
-        return not self.missed and all(one.limit is None or one.mean <= one.limit for one in self.targets.values())
+        """Whether all targets hold on average, with the headroom used up too."""
+        held = (*self.targets.values(), *self.strained.values())
+        return not self.missed and all(one.limit is None or one.mean <= one.limit for one in held)
 
     @property
     def surely(self) -> bool:
-        """Whether they hold to the ends of their intervals."""
-        return not self.missed and all(one.limit is None or one.upper <= one.limit for one in self.targets.values())
+        """Whether they hold, at the planned load to the ends of their intervals."""
+        return self.holds and all(one.limit is None or one.upper <= one.limit for one in self.targets.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,8 @@ class Found:
     """None: nothing will do."""
     runners_up: tuple[Confirmed, ...]
     """The best first."""
+    refuted: tuple[Confirmed, ...]
+    """Those that didn't hold with several seeds, though the search thought so."""
     pareto: tuple[Front, ...]
     nearest: Nearest | None
     runs: int

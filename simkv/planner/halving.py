@@ -24,7 +24,7 @@ from simkv.planner.types import Capacity, Effort, Slo
 
 RUNGS = (Effort(300, 0.35), Effort(800, 0.15), Effort(2000, 0.06))
 WAVE = 8
-KEPT = (10, 5)
+KEPT = (8, 4)
 """How many are kept at most from a rung to the next, and no fewer than half of them are dropped."""
 FEWEST = 3
 PROOFS = 2
@@ -97,17 +97,17 @@ class Halving:
             wave, left = alive[:WAVE], alive[WAVE:]
             starts = [self._guess(entry) for entry in wave]
             self._do([(one, start) for one, start in zip(wave, starts, strict=True)], RUNGS[0], len(left))
-            if left:
-                self._prove()
+            self._prove(left)
         return pruned
 
-    def _prove(self) -> None:
-        """Try the best so far with all effort, where that is still to be done: fewer requests flatter some."""
+    def _prove(self, left: Sequence[Entry]) -> None:
+        """Try the best so far with all effort, where its score would prune others: fewer requests flatter some."""
         if not self._aim.bounded or isfinite(self._cap):
             return
         best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=_by_score)[:PROOFS]
         known = self._known()
-        self._rung([one for one in best if not _proven(one) and one.score < known], RUNGS[-1])
+        better = [one for one in best if not _proven(one) and one.score < known]
+        self._rung([one for one in better if any(one.score < self.least(entry) <= known for entry in left)], RUNGS[-1])
 
     def _known(self) -> float:
         """Return the best score that is known to be had: a confirmed one, else one found with all effort."""

@@ -27,7 +27,9 @@ ALWAYS: tuple[str, ...] = ("run.baselines=[]",)
 STAYS = 2
 """A run is as full as it will be after so many times what a request (or, from cold, a session) stays."""
 BRIEF = 500
-"""Fewer requests to judge by are worth no more warming than so many stays of a session."""
+"""Fewer requests to judge by are worth no more warming than :data:`STAYS` of a session."""
+SETTLED = 4
+"""After so many stays of a session there are as many sessions, and as old, as later: all but two in a hundred."""
 LEAST_WARM_UP_S = 1e-9
 
 
@@ -36,10 +38,11 @@ def at_load(case: Case, resolved: Resolved, load: float, requests: int) -> Case:
 
     ``resolved`` is what ``case`` resolves to. Open arrivals come ``load`` times as often, closed loops have ``load``
     times as many users (:func:`real_load` says what is left of a fraction of one), a trace's times are divided by it.
-    Tiers are warmed by what comes before, where that can be (``run.warm_tiers``): with at least ``BRIEF`` requests,
-    until longer would change nothing. The requests to judge by, never more than the scenario has, come behind a
-    warm-up in which the batch (from cold, sessions too) grows to what it is later; where the scenario has no time for
-    its warm-up itself, that is it. Raises InputError for a workload that comes all at once.
+    Tiers are warmed by what comes before, where that can be (``run.warm_tiers``): by some stays of a session, fewer
+    for brief runs, and without sessions until longer would change nothing. The requests to judge by, never more than
+    the scenario has, come behind a warm-up in which the batch (from cold, sessions too) grows to what it is later;
+    where the scenario has no time for its warm-up itself, that is it. Raises InputError for a workload that comes all
+    at once.
     """
     load_one = offered(resolved, resolved.scenario.run.seed)
     check(resolved, load_one)
@@ -71,9 +74,10 @@ def _warming(resolved: Resolved, load_one: Offered, requests: int) -> dict[str, 
         return {"run.warm_tiers": _time(scenario.run.warm_tiers)}
     if cannot_warm(scenario) is not None:
         return {}
-    if requests >= BRIEF or load_one.requests_per_s is None or load_one.turns <= 1:
+    if load_one.requests_per_s is None or load_one.turns <= 1:
         return {"run.warm_tiers": "auto"}
-    return {"run.warm_tiers": units.exact(STAYS * stay_s(resolved, load_one), "time")}
+    stays = STAYS if requests < BRIEF else SETTLED
+    return {"run.warm_tiers": units.exact(stays * stay_s(resolved, load_one), "time")}
 
 
 def real_load(resolved: Resolved, load: float) -> float:

@@ -62,6 +62,8 @@ def search(
         raise InputError(Problem(f"no candidate can be simulated: {failed[0].name}: {halved.failed[0][1].message}"))
     winner, others = _best(confirmed, aim)
     rated = with_planned(halved.rated, aim, workers, store, report, seed)
+    refuted = tuple(one for one in confirmed if not one.holds)
+    wrong = {one.rated.candidate.name for one in refuted}
     all_pruned = (*pruned, *halved.pruned)
     found = Found(
         aim=aim,
@@ -72,7 +74,8 @@ def search(
         left_out=(*there.left_out, *left_out, *failed),
         winner=winner,
         runners_up=others,
-        pareto=pareto(rated, slo),
+        refuted=refuted,
+        pareto=pareto([one for one in rated if one.candidate.name not in wrong], slo),
         nearest=None if winner is not None else nearest(aim, rated, all_pruned, confirmed, there.currency),
         runs=halved.runs + sum(len(one.summaries) for one in confirmed),
     )
@@ -168,11 +171,12 @@ def _best(confirmed: Sequence[Confirmed], aim: Aim) -> tuple[Confirmed | None, t
     return (order[0], tuple(order[1:])) if order else (None, ())
 
 
-def _rank(one: Confirmed, aim: Aim) -> tuple[float, float, str]:
+def _rank(one: Confirmed, aim: Aim) -> tuple[float, float, tuple[float, ...], str]:
     rated = one.rated
     grown = one.units / rated.units if rated.units else 1.0
     score = rated.score * grown if aim.of_load else rated.score
-    return (score, -rated.capacity.load, rated.candidate.name)
+    latencies = tuple(target.mean for target in one.targets.values())
+    return (score, -rated.capacity.load, latencies, rated.candidate.name)
 
 
 # ---- the front --------------------------------------------------------------------------------
@@ -225,14 +229,16 @@ def nearest(
 
 
 def _excess(one: Confirmed) -> float:
-    ratios = [each.mean / each.limit for each in one.targets.values() if each.limit]
+    ratios = [each.mean / each.limit for each in (*one.targets.values(), *one.strained.values()) if each.limit]
     return max([*ratios, *(inf for _ in one.missed)], default=1.0)
 
 
 def _says_not_confirmed(one: Confirmed) -> str:
+    held = [("", one.targets), (" with no headroom left", one.strained)]
     missed = [
-        f"{key} {seconds(each.mean)} instead of {seconds(each.limit)}"
-        for key, each in one.targets.items()
+        f"{key} {seconds(each.mean)} instead of {seconds(each.limit)}{when}"
+        for when, targets in held
+        for key, each in targets.items()
         if each.limit is not None and each.mean > each.limit
     ]
     said = ", ".join([*missed, *one.missed])

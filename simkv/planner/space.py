@@ -107,7 +107,7 @@ def space(written: Written, measured: Measured | None = None) -> Space:
 def _no_slips(axes: Sequence[Axis], choices: Iterable[Choice], left_out: Sequence[LeftOut], file: str) -> None:
     """Raise InputError for values that are none, with any machine: slips of the pen, not choices that can't be had."""
     possible = {(name, value) for one in choices for name, value in one.candidate.values.items()}
-    slips = {}
+    slips: dict[tuple[str, str], Problem] = {}
     for one in left_out:
         for axis in axes:
             value = one.values[axis.name]
