@@ -20,7 +20,7 @@ from simkv.planner.compare import Bench
 from simkv.planner.crossing import near
 from simkv.planner.emit import Emitted, emit
 from simkv.planner.found import Confirmed, Estimate, Found, NoPlan, Pruned, Rated
-from simkv.planner.halving import Report
+from simkv.planner.means import Report
 from simkv.planner.observed import Fitted, fit, read_observed
 from simkv.planner.search import search
 from simkv.planner.types import Unit
@@ -230,7 +230,7 @@ def _row(one: Rated, found: Found, confirmed: Confirmed | None) -> Answer:
 
 def _latency(one: Rated, found: Found, confirmed: Confirmed | None) -> dict[str, float | None]:
     """Return what the SLO names, at the planned load: over several seeds where that was confirmed."""
-    if confirmed is not None:
+    if confirmed is not None and confirmed.targets:
         return {key: confirmed.targets[key].mean for key in found.slo.targets if key in confirmed.targets}
     latencies: dict[str, float | None] = {}
     for key in found.slo.targets:

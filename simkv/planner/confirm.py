@@ -9,12 +9,9 @@ from typing import Any
 
 from simkv.errors import SimkvError
 from simkv.jobs.execute import execute
-from simkv.jobs.job import Job
-from simkv.jobs.store import Store
-from simkv.jobs.workers import Workers
 from simkv.planner.found import Confirmed, Estimate, Rated
-from simkv.planner.halving import Report
 from simkv.planner.load import at_load, timed_requests
+from simkv.planner.means import Means
 from simkv.planner.objective import MOST_UNITS, Aim
 from simkv.planner.slo import SERVED, STATIONARY, measured, misses
 from simkv.planner.space import COUNT, HOSTS
@@ -26,7 +23,7 @@ from simkv.sweep.simulate import Case, job_of
 
 REQUESTS = 4_000
 """Judged in each run."""
-COMPARED = 800
+COMPARED = 600
 """Judged in the run by which candidates are compared at their planned loads."""
 AFFORDABLE = 30_000
 """Requests of a run of all units together; more, and one unit stands for all."""
@@ -36,6 +33,10 @@ FIGURES = (
     "utilization.gpu", "utilization.h2d", "utilization.d2h", "concurrency.mean", "requests_per_s",
     "output_tokens_per_s", "goodput_requests_per_s", "slo_attainment.overall",
 )  # fmt: skip
+
+
+Wanted = tuple[Rated, int]
+"""A candidate and how many units of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,54 +51,41 @@ class _Deployment:
     resolved: Resolved
 
 
-def confirm(
-    rated: Sequence[Rated], aim: Aim, slo: Slo, workers: Workers, store: Store | None, seed: int
-) -> list[Confirmed]:
-    """Return the candidates with estimates over ``plan.confirm`` seeds after ``seed``, in the order given.
+def confirm(wanted: Sequence[Wanted], aim: Aim, slo: Slo, means: Means) -> list[Confirmed]:
+    """Return what becomes of each candidate with so many units, in the order given.
 
-    Each has the units of its plan, or one more where its targets don't hold to the ends of their intervals and one
-    more is allowed. Raises what a simulation raises.
+    With the headroom used up and the first of ``plan.confirm`` seeds; where that holds, with all of them, at the
+    planned load too. Raises what a simulation raises.
     """
-    first = _confirmed([_deployment(one, aim, one.units or 1) for one in rated], aim, slo, workers, store, seed)
-    again = {
-        number: _deployment(one.rated, aim, one.units + 1)
-        for number, one in enumerate(first)
-        if not one.surely and _may_grow(one, aim)
-    }
-    second = _confirmed(list(again.values()), aim, slo, workers, store, seed)
-    better = {number: found for number, found in zip(again, second, strict=True) if _worth_it(first[number], found)}
-    return [better.get(number, one) for number, one in enumerate(first)]
+    deployments = [_deployment(rated, aim, units) for rated, units in wanted]
+    strain = 1 / (1 - aim.plan.headroom)
+    seeds = range(means.seed + 1, means.seed + 1 + aim.plan.confirm)
+    first = _runs(deployments, strain, seeds[:1], means)
+    found = [_estimated(one, [], summaries, slo) for one, summaries in zip(deployments, first, strict=True)]
+    left = [number for number, one in enumerate(found) if one.holds]
+    held = [deployments[number] for number in left]
+    planned, strained = _runs(held, 1.0, seeds, means), _runs(held, strain, seeds, means)
+    for number, one, at_planned, at_strain in zip(left, held, planned, strained, strict=True):
+        found[number] = _estimated(one, at_planned, at_strain, slo)
+    return found
 
 
-def with_planned(
-    rated: Sequence[Rated], aim: Aim, workers: Workers, store: Store | None, report: Report | None, seed: int
-) -> tuple[Rated, ...]:
+def with_planned(rated: Sequence[Rated], aim: Aim, means: Means) -> tuple[Rated, ...]:
     """Return the candidates, each with a run of one unit at its planned load, so that they can be compared."""
     jobs = {}
     for one in rated:
         if one.units is not None:
             load = aim.planned(one.units, one.capacity.load)
             case = at_load(one.candidate.case, one.choice.resolved, load, COMPARED)
-            jobs[one.candidate.name] = job_of(case, seed, one.candidate.name)
+            jobs[one.candidate.name] = job_of(case, means.seed, one.candidate.name)
     answers: dict[str, Mapping[str, Any] | None] = {}
-    for number, outcome in enumerate(execute(list(jobs.values()), workers, store), start=1):
+    for number, outcome in enumerate(execute(list(jobs.values()), means.workers, means.store), start=1):
         answers[outcome.job.key] = outcome.answer
-        if report is not None:
-            report("at the planned load", number, len(jobs))
+        means.tell("at the planned load", number, len(jobs))
     return tuple(
         replace(one, planned=answers.get(jobs[name].key)) if (name := one.candidate.name) in jobs else one
         for one in rated
     )
-
-
-def _worth_it(before: Confirmed, after: Confirmed) -> bool:
-    """Whether a unit more is what makes the plan hold."""
-    return (after.surely and not before.surely) or (after.holds and not before.holds)
-
-
-def _may_grow(one: Confirmed, aim: Aim) -> bool:
-    choice = one.rated.choice
-    return aim.of_load and choice.units is None and one.units + 1 <= aim.most_units(choice)
 
 
 def _deployment(rated: Rated, aim: Aim, units: int) -> _Deployment:
@@ -114,47 +102,42 @@ def _deployment(rated: Rated, aim: Aim, units: int) -> _Deployment:
     return _Deployment(rated, units, each * units, True, case, case.resolve())
 
 
-def _confirmed(
-    deployments: Sequence[_Deployment], aim: Aim, slo: Slo, workers: Workers, store: Store | None, seed: int
-) -> list[Confirmed]:
-    seeds = range(seed + 1, seed + 1 + aim.plan.confirm)
-    strains = (1.0, 1 / (1 - aim.plan.headroom)) if aim.plan.headroom else (1.0,)
-    jobs: dict[tuple[int, float], list[Job]] = {}
-    for number, one in enumerate(deployments):
-        for strain in strains:
-            case = at_load(one.case, one.resolved, one.load * strain, REQUESTS)
-            jobs[number, strain] = [job_of(case, seed, one.rated.candidate.name) for seed in seeds]
+def _runs(
+    deployments: Sequence[_Deployment], strain: float, seeds: Sequence[int], means: Means
+) -> list[list[Mapping[str, Any]]]:
+    """Return the summaries of each deployment at ``strain`` times its planned load, one a seed."""
+    jobs = [
+        [job_of(at_load(one.case, one.resolved, one.load * strain, REQUESTS), seed, one.rated.candidate.name)
+         for seed in seeds]
+        for one in deployments
+    ]  # fmt: skip
     answers: dict[str, Mapping[str, Any]] = {}
-    for outcome in execute([job for some in jobs.values() for job in some], workers, store):
+    flat = [job for some in jobs for job in some]
+    for number, outcome in enumerate(execute(flat, means.workers, means.store), start=1):
         if outcome.answer is None:
             assert outcome.failure is not None
             raise SimkvError(f"{outcome.job.label}: {outcome.failure.message}")
         answers[outcome.job.key] = outcome.answer
-    return [
-        _estimated(
-            one, [[answers[job.key] for job in jobs[number, strain]] for strain in strains], jobs[number, 1.0], slo
-        )
-        for number, one in enumerate(deployments)
-    ]
+        means.tell("confirming the best", number, len(flat))
+    return [[answers[job.key] for job in some] for some in jobs]
 
 
 def _estimated(
-    one: _Deployment, runs: Sequence[Sequence[Mapping[str, Any]]], planned: Sequence[Job], slo: Slo
+    one: _Deployment, planned: Sequence[Mapping[str, Any]], strained: Sequence[Mapping[str, Any]], slo: Slo
 ) -> Confirmed:
-    """Return what ``runs`` say: at the planned load (``planned``: their jobs) and, behind it, with no headroom left."""
-    summaries = runs[0]
-    missed = [name for some in runs for each in some for name in misses(each, slo) if name in (STATIONARY, SERVED)]
+    """Return what runs at the planned load and with the headroom used up say together."""
+    missed = [name for each in (*planned, *strained) for name in misses(each, slo) if name in (STATIONARY, SERVED)]
     return Confirmed(
         rated=one.rated,
         units=one.units,
         load=one.load,
         whole=one.whole,
-        case=planned[0].args[0],
-        targets=_targets(summaries, slo),
-        figures=_figures(summaries),
-        summaries=tuple(summaries),
+        case=at_load(one.case, one.resolved, one.load, REQUESTS),
+        targets=_targets(planned, slo),
+        figures=_figures(planned),
+        summaries=tuple(planned),
         missed=tuple(dict.fromkeys(missed)),
-        strained=_targets(runs[-1], slo) if len(runs) > 1 else {},
+        strained=_targets(strained, slo),
     )
 
 

@@ -6,18 +6,17 @@ an order that is known before, and only what waves before have found decides wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 from statistics import median
 
 from simkv.jobs.execute import execute
 from simkv.jobs.job import Failure, Job
-from simkv.jobs.store import Store
-from simkv.jobs.workers import Workers
 from simkv.planner.bounds import Bounds
 from simkv.planner.capacity import capacity_job, from_answer
 from simkv.planner.found import Pruned, Rated
+from simkv.planner.means import Means
 from simkv.planner.objective import Aim
 from simkv.planner.space import Choice
 from simkv.planner.types import Capacity, Effort, Slo
@@ -31,9 +30,6 @@ PROOFS = 2
 """How many of the first rung's best, at once, are tried with all effort: only what they cost then prunes others."""
 FIRST_GUESS = 0.4
 """Of the bound, where nothing has been simulated yet."""
-
-Report = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +54,8 @@ class Halved:
 class Halving:
     """One search through candidates."""
 
-    def __init__(
-        self, aim: Aim, slo: Slo, workers: Workers, store: Store | None, report: Report | None, seed: int
-    ) -> None:
-        self._aim, self._slo, self._workers, self._store, self._seed = aim, slo, workers, store, seed
-        self._report = report
+    def __init__(self, aim: Aim, slo: Slo, means: Means) -> None:
+        self._aim, self._slo, self._means = aim, slo, means
         self._cap = inf
         self._rated: dict[str, Rated] = {}
         self._failed: list[tuple[Choice, Failure]] = []
@@ -138,11 +131,11 @@ class Halving:
 
     def _do(self, wave: Sequence[tuple[Entry, float]], effort: Effort, left: int) -> None:
         """Find the capacities of one wave."""
-        effort = replace(effort, seed=self._seed)
+        effort = replace(effort, seed=self._means.seed)
         jobs = [self._job(entry, effort, start) for entry, start in wave]
         by_key = {job.key: entry for job, (entry, _) in zip(jobs, wave, strict=True)}
         done = 0
-        for outcome in execute(jobs, self._workers, self._store):
+        for outcome in execute(jobs, self._means.workers, self._means.store):
             entry, done = by_key[outcome.job.key], done + 1
             if outcome.answer is None:
                 assert outcome.failure is not None
@@ -152,8 +145,7 @@ class Halving:
                 capacity = from_answer(outcome.answer)
                 self._runs += len(capacity.trials)
                 self._rated[entry.choice.candidate.name] = rate(self._aim, entry, capacity, effort)
-            if self._report is not None:
-                self._report(f"capacities by {effort.requests:,} requests", done, len(jobs) + left)
+            self._means.tell(f"capacities by {effort.requests:,} requests", done, len(jobs) + left)
 
     def _job(self, entry: Entry, effort: Effort, start: float) -> Job:
         candidate = entry.choice.candidate

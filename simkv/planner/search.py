@@ -12,10 +12,12 @@ from simkv.errors import InputError, Problem
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.bounds import bounds
-from simkv.planner.confirm import confirm, with_planned
+from simkv.planner.confirm import with_planned
+from simkv.planner.finals import Finals, score
 from simkv.planner.found import Confirmed, Found, Front, Nearest, NoPlan, Pruned, Rated
-from simkv.planner.halving import Entry, Halved, Halving, Report
+from simkv.planner.halving import Entry, Halved, Halving
 from simkv.planner.load import check
+from simkv.planner.means import Means, Report
 from simkv.planner.objective import Aim
 from simkv.planner.offered import offered
 from simkv.planner.slo import slo_of
@@ -26,11 +28,6 @@ from simkv.results.slo import split_key
 from simkv.scenario.as_measured import Measured
 from simkv.sweep.pareto import front
 from simkv.sweep.simulate import Written
-
-FINALISTS = 3
-"""Confirmed with several seeds, at once."""
-MOST_CONFIRMED = 9
-"""In all, where the first ones don't hold, or take more units than was thought."""
 
 
 def search(
@@ -54,16 +51,15 @@ def search(
     aim = Aim(there.plan, load_one)
     choices, left_out = _with_prices(there, written.file)
     entries, pruned = _within_bounds(choices, aim, slo)
-    seed = first.scenario.run.seed
-    halving = Halving(aim, slo, workers, store, report, seed)
-    halved, confirmed = _searched(halving, entries, aim, slo, workers, store, report, seed)
+    means = Means(workers, store, report, first.scenario.run.seed)
+    finals = Finals(aim, slo, means)
+    halved = _searched(Halving(aim, slo, means), finals, entries)
     failed = tuple(LeftOut(c.candidate.name, c.candidate.values, f"failed: {f.message}") for c, f in halved.failed)
     if halved.failed and not halved.rated:
         raise InputError(Problem(f"no candidate can be simulated: {failed[0].name}: {halved.failed[0][1].message}"))
-    winner, others = _best(confirmed, aim)
-    rated = with_planned(halved.rated, aim, workers, store, report, seed)
-    refuted = tuple(one for one in confirmed if not one.holds)
-    wrong = {one.rated.candidate.name for one in refuted}
+    rated = with_planned(halved.rated, aim, means)
+    winner, others = finals.best, finals.holding[1:]
+    wrong = {one.rated.candidate.name for one in finals.refuted}
     all_pruned = (*pruned, *halved.pruned)
     found = Found(
         aim=aim,
@@ -73,11 +69,11 @@ def search(
         pruned=all_pruned,
         left_out=(*there.left_out, *left_out, *failed),
         winner=winner,
-        runners_up=others,
-        refuted=refuted,
+        runners_up=tuple(others),
+        refuted=tuple(finals.refuted),
         pareto=pareto([one for one in rated if one.candidate.name not in wrong], slo),
-        nearest=None if winner is not None else nearest(aim, rated, all_pruned, confirmed, there.currency),
-        runs=halved.runs + sum(len(one.summaries) for one in confirmed),
+        nearest=None if winner is not None else nearest(aim, rated, all_pruned, finals.tried, there.currency),
+        runs=halved.runs + sum(len(one.summaries) for one in finals.tried),
     )
     if winner is None:
         raise NoPlan(found)
@@ -113,70 +109,21 @@ def _within_bounds(choices: Sequence[Choice], aim: Aim, slo: Slo) -> tuple[list[
     return entries, pruned
 
 
-def _searched(
-    halving: Halving,
-    entries: Sequence[Entry],
-    aim: Aim,
-    slo: Slo,
-    workers: Workers,
-    store: Store | None,
-    report: Report | None,
-    seed: int,
-) -> tuple[Halved, list[Confirmed]]:
+def _searched(halving: Halving, finals: Finals, entries: Sequence[Entry]) -> Halved:
     """Rate and confirm; what a score pruned that didn't hold when it was confirmed is tried after all."""
     halved = halving.run(entries)
-    confirmed = _finals(halved, [], aim, slo, workers, store, report, seed)
+    finals.run(halved.rated)
     pruned = list(halved.pruned)
     while True:
-        winner, _ = _best(confirmed, aim)
-        cap = _rank(winner, aim)[0] if winner is not None else inf
+        cap = score(finals.best, finals.aim) if finals.best is not None else inf
         again = [Entry(one.choice, one.bounds) for one in pruned]
         again = [entry for entry in again if halving.least(entry) < cap]
         if not again:
-            return replace(halved, pruned=tuple(pruned)), confirmed
+            return replace(halved, pruned=tuple(pruned))
         names = {entry.choice.candidate.name for entry in again}
         halved = halving.run(again, cap)
         pruned = [one for one in pruned if one.choice.candidate.name not in names] + list(halved.pruned)
-        confirmed = _finals(halved, confirmed, aim, slo, workers, store, report, seed)
-
-
-def _finals(
-    halved: Halved,
-    before: Sequence[Confirmed],
-    aim: Aim,
-    slo: Slo,
-    workers: Workers,
-    store: Store | None,
-    report: Report | None,
-    seed: int,
-) -> list[Confirmed]:
-    """Confirm the best few; more while none of them holds, or one that isn't confirmed may be better than those."""
-    known = {one.rated.candidate.name for one in before}
-    there = [one for one in halved.rated if isfinite(one.score) and one.candidate.name not in known]
-    confirmed = list(before)
-    while there and len(confirmed) - len(before) < MOST_CONFIRMED:
-        best, _ = _best(confirmed, aim)
-        if best is not None and there[0].score >= _rank(best, aim)[0]:
-            break
-        some, there = there[:FINALISTS], there[FINALISTS:]
-        if report is not None:
-            report("confirming the best", len(confirmed), len(confirmed) + len(some))
-        confirmed += confirm(some, aim, slo, workers, store, seed)
-    return confirmed
-
-
-def _best(confirmed: Sequence[Confirmed], aim: Aim) -> tuple[Confirmed | None, tuple[Confirmed, ...]]:
-    """Return the winner, and the others that hold, the best first: those that surely do before all others."""
-    order = sorted((one for one in confirmed if one.holds), key=lambda one: (not one.surely, *_rank(one, aim)))
-    return (order[0], tuple(order[1:])) if order else (None, ())
-
-
-def _rank(one: Confirmed, aim: Aim) -> tuple[float, float, tuple[float, ...], str]:
-    rated = one.rated
-    grown = one.units / rated.units if rated.units else 1.0
-    score = rated.score * grown if aim.of_load else rated.score
-    latencies = tuple(target.mean for target in one.targets.values())
-    return (score, -rated.capacity.load, latencies, rated.candidate.name)
+        finals.run(halved.rated)
 
 
 # ---- the front --------------------------------------------------------------------------------
