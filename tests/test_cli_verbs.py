@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from simkv import __version__
+from simkv.__main__ import main as started
 from simkv.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -126,3 +127,14 @@ def test_catalog_show_engine_lists_the_versions_that_can_be_named() -> None:
     rows = json.loads(simkv("catalog", "show", "vllm", "--json").stdout)
     (version,) = [row for row in rows if row["path"] == "engine.version"]
     assert version["default"] in version["can_be"] and len(version["can_be"]) > 1
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loading:
+        def __getattr__(self, name: str) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "simkv.cli", Loading())
+    with pytest.raises(SystemExit) as ended:
+        started()
+    assert ended.value.code == 130
