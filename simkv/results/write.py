@@ -136,7 +136,7 @@ def _check_folder(shown: Path, place: Path, name: str, owner_of: Callable[[Path]
     owner = owner_of(place)
     if owner is None:
         listed = ", ".join(entries[:_SHOWN]) + (", ..." if len(entries) > _SHOWN else "")
-        raise _refusal(shown, f"something that is not a result of simkv is there ({listed})")
+        raise _refusal(shown, f"something that is no result of this command is there ({listed})")
     if owner != name:
         raise _refusal(shown, f"a result of scenario '{owner}' is there, and this one is '{name}'")
 

@@ -36,7 +36,7 @@ DEFAULT = (
 
 
 def parse_objectives(text: str) -> tuple[Objective, ...]:
-    """Read ``ttft_s.p95:min,output_tokens_per_s:max``; raises InputError."""
+    """Read ``ttft_s.p95:min,output_tokens_per_s:max``, each metric once; raises InputError."""
     found = tuple(_objective(part.strip()) for part in text.split(","))
     metrics = [objective.metric for objective in found]
     for metric in metrics:
