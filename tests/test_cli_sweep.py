@@ -272,7 +272,7 @@ def test_sweep_into_a_folder_of_something_else_is_refused_before_it_begins(folde
     assert "thesis.txt" in result.stderr
     assert [path.name for path in (folder / "mine").iterdir()] == ["thesis.txt"]
     simkv("run", "small.yaml", "--out", "result")
-    assert "not a result" in simkv("sweep", "small.yaml", *GRID, "--out", "result", code=2).stderr
+    assert "no result of this command" in simkv("sweep", "small.yaml", *GRID, "--out", "result", code=2).stderr
 
 
 def test_sweep_of_another_scenario_into_its_folder_is_refused(folder: Path) -> None:
