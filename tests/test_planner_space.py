@@ -162,3 +162,11 @@ def test_price_in_two_currencies_names_both() -> None:
 def test_price_of_what_is_nowhere_names_the_nearest() -> None:
     with pytest.raises(InputError, match=r"plan.prices.p4d.24xlrge: .*p4d.24xlarge"):
         space(planned(INSTANCES, "{vary: {tp: [1]}, prices: {p4d.24xlrge: {hour: 4}}}"))
+
+
+def test_space_where_another_card_may_be_chosen_estimates_pools_instead_of_taking_the_logged_one() -> None:
+    others = space(planned(SMALL, "{vary: {gpu: [t4, l4], dram: [0GiB]}, objective: gpus}"))
+    assert len(others.choices) == 2
+    assert all(one.resolved.scenario.engine.num_gpu_blocks != 1024 for one in others.choices)
+    same = space(planned(SMALL, "{vary: {dram: [0GiB, 1GiB]}, objective: gpus}"))
+    assert {one.resolved.scenario.engine.num_gpu_blocks for one in same.choices} == {1024}

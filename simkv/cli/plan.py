@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from simkv.cli.options import ClusterOption, JobsOption, seeded
 from simkv.cli.run import SetOption
 
 
@@ -31,12 +32,8 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="Processes [default: as many as there are cores].")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler: tcp://HOST:8786.")
-    ] = None,
+    jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the search; wins over run.seed.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the answer [default: reports/NAME-plan].")
@@ -46,7 +43,6 @@ def plan(
     """Find the best configuration that SCENARIO's plan allows; exit code 3 where none holds the SLO."""
     from simkv.cli.planning import carry_out, show
 
-    values = [*(assignments or ()), *([f"run.seed={seed}"] if seed is not None else [])]
     engines = [name.strip() for text in emit or () for name in text.split(",") if name.strip()]
-    result, folder, names = carry_out(scenario, values, observed, engines, jobs, cluster, out)
+    result, folder, names = carry_out(scenario, seeded(assignments, seed), observed, engines, jobs, cluster, out)
     show(result, folder, names, engines, as_json)

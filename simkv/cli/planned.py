@@ -114,7 +114,7 @@ def _candidates(answer: Mapping[str, Any]) -> str:
             MISSING if row["units"] is None else str(row["units"]), _money(row["cost_per_hour"]),
             _money(row["cost_per_million_output_tokens"]), f"{digits(row['carries']['load'])} x",
             (row["carries"]["binds"] or MISSING).replace("_", " "),
-            *(seconds(row["latency"].get(key)) + (" *" if row["confirmed"] else "") for key in targets),
+            *(seconds(row["latency"].get(key)) + (" *" if _of_seeds(row) else "") for key in targets),
         )
         for row in _best_first(answer, winner)[:_ROWS]
     ]  # fmt: skip
@@ -135,6 +135,11 @@ def _best_first(answer: Mapping[str, Any], winner: str) -> list[Mapping[str, Any
     )
     others = [row for row in answer["candidates"] if row["name"] != winner and row["name"] not in runners]
     return [*first, *next_, *others]
+
+
+def _of_seeds(row: Mapping[str, Any]) -> bool:
+    """Whether its latencies are of several seeds."""
+    return row["confirmed"] is not None and bool(row["confirmed"]["targets"])
 
 
 def _mark(row: Mapping[str, Any], winner: str, front: Sequence[str]) -> str:

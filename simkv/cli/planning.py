@@ -66,6 +66,8 @@ def show(result: PlanResult, folder: Path, names: Sequence[str], engines: Sequen
         typer.echo(render(result, folder, names, get_terminal_size((100, 24)).columns))
         for name in engines:
             if name in result.emitted:
-                typer.echo(f"\n{result.emitted[name].text}", nl=False)
+                units = result.answer["winner"]["units"]
+                typer.echo(f"\n# On each of {units} units:" if units > 1 else "")
+                typer.echo(result.emitted[name].text, nl=False)
     if not result.feasible:
         raise InfeasibleError(result.answer["nearest"] or "no candidate holds the plan's SLO")

@@ -13,8 +13,8 @@ from simkv.jobs.store import Store
 from simkv.planner.answer import PlanResult
 from simkv.plots.plan import cost_against_latency, sensitivity_bars
 from simkv.plots.style import FORMATS
-from simkv.results.write import check_out
 from simkv.sweep.export import replace_file
+from simkv.sweep.owned import check_owned
 
 ANSWER, CANDIDATES, STORE = "plan.json", "candidates.csv", "plan.sqlite"
 _META = "plan"
@@ -22,24 +22,12 @@ _META = "plan"
 
 def check_folder(folder: Path, scenario: str) -> None:
     """Raise InputError where a plan of ``scenario`` can't be written to ``folder``, or go on there."""
-    check_out(folder, scenario, lambda place: _owner(place, scenario))
+    check_owned(folder, STORE, _META, scenario)
 
 
 def claim(store: Store, scenario: str) -> None:
     """Say in the folder whose plan it is."""
     store.put(_META, {"scenario": scenario})
-
-
-def _owner(place: Path, scenario: str) -> str | None:
-    file = place / STORE
-    if not file.is_file():
-        ours = all(entry.name.startswith(STORE) for entry in place.iterdir())
-        return scenario if ours else None
-    if not file.stat().st_size:
-        return scenario
-    with Store.read(file) as store:
-        plan = store.get_meta(_META)
-    return scenario if plan is None else str(plan["scenario"])
 
 
 def write(result: PlanResult, folder: Path) -> list[str]:

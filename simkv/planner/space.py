@@ -24,6 +24,11 @@ MOST = 5_000
 LOAD_OF = ("workload", "run", "slo", "classes", "cost")
 """Sections that say what is asked and not what is chosen."""
 COUNT, HOSTS = "replicas.count", "replicas.hosts"
+AS_LOGGED = ("engine.num_gpu_blocks", "engine.kv_cache_tokens")
+"""What an engine said of its KV pool: true of one machine, model and split alone."""
+OTHER_POOL = ("hardware", "model", "replicas.tensor_parallel", "engine.kv_dtype", "engine.weight_dtype",
+              "engine.gpu_memory_utilization", "engine.max_num_batched_tokens", "engine.max_num_seqs")  # fmt: skip
+"""What changes it."""
 OF_A_HOST = ("tiers.dram.capacity", "tiers.ssd.capacity", "replicas.tensor_parallel", COUNT, HOSTS)
 """What one machine may have and another not."""
 _UNSAID = ("hardware", "engine.preset")
@@ -84,10 +89,11 @@ def space(written: Written, measured: Measured | None = None) -> Space:
     plan = plan_of(written)
     axes = section_axes(plan.vary, written.file, "plan.vary")
     combinations = _checked(axes, written.file)
+    freed = _freed(written, axes)
     choices: dict[str, Choice] = {}
     left_out: list[LeftOut] = []
     for values in _combinations(axes):
-        found = _choice(Case(written, measured=measured), plan, axes, values)
+        found = _choice(Case(written, measured=measured), plan, axes, values, freed)
         if isinstance(found, LeftOut):
             left_out.append(found)
             continue
@@ -148,11 +154,21 @@ def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, str]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _choice(base: Case, plan: Plan, axes: Sequence[Axis], values: dict[str, str]) -> Choice | LeftOut:
+def _freed(written: Written, axes: Sequence[Axis]) -> tuple[str, ...]:
+    """Return what takes a logged KV pool out of the scenario, where what varies makes it another one."""
+    if not any(axis.path in OTHER_POOL for axis in axes):
+        return ()
+    layers = loading.load_text(written.text, written.file, written.assignments).layers
+    return tuple(f"{path}=null" for path in AS_LOGGED if layers.given(tuple(path.split("."))))
+
+
+def _choice(
+    base: Case, plan: Plan, axes: Sequence[Axis], values: dict[str, str], freed: Sequence[str]
+) -> Choice | LeftOut:
     """Return one combination as one unit of it, or why it can't be."""
     counts = {axis.path: int(values[axis.name]) for axis in axes if axis.path in (COUNT, HOSTS)}
     chosen = [axis for axis in axes if axis.path not in (COUNT, HOSTS)]
-    settings = assignments(chosen, values)
+    settings = (*assignments(chosen, values), *freed)
     named = _named(axes, values, "")
     try:
         one = replace(base, assignments=(*settings, f"{COUNT}=1", f"{HOSTS}=1"))

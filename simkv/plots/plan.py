@@ -13,15 +13,17 @@ def cost_against_latency(answer: dict[str, Any], title: str, file: BinaryIO, for
     """Draw the candidates of ``answer`` (of ``simkv plan --json``) and their Pareto front into ``file``.
 
     A candidate is at what a million output tokens cost, or an hour where there is no such figure, and at the first
-    latency that the SLO names; whoever has neither isn't drawn.
+    latency that the SLO names; whoever has neither isn't drawn, nor who didn't hold the SLO when it was confirmed.
     """
     target = next(iter(answer["slo"]["targets"]), "")
     rows = [row for row in answer["candidates"] if _cost(row) is not None and row["latency"].get(target) is not None]
+    rows = [row for row in rows if row["confirmed"] is None or row["confirmed"]["holds"]]
     with figure(title, file, form) as axes:
         for k, unit in enumerate(dict.fromkeys(row["unit"]["name"] for row in rows)):
             own = [row for row in rows if row["unit"]["name"] == unit]
-            axes.plot([_cost(row) or 0.0 for row in own], [row["latency"][target] for row in own], linestyle="",
-                      marker=MARKERS[k % len(MARKERS)], color=PALETTE[k % len(PALETTE)], alpha=0.8, label=unit)  # fmt: skip
+            look = {"marker": MARKERS[k % len(MARKERS)], "color": PALETTE[k % len(PALETTE)]}
+            where = [_cost(row) or 0.0 for row in own], [row["latency"][target] for row in own]
+            axes.plot(*where, linestyle="", alpha=0.8, label=unit, **look)
         _front(axes, [row for row in rows if row["name"] in answer["pareto_names"]], target)
         _winner(axes, answer, target)
         axes.axhline(answer["slo"]["targets"][target], color=FAINT, linestyle=(0, (4, 3)), label=f"SLO {target}")
@@ -47,8 +49,8 @@ def _cost_label(rows: list[dict[str, Any]], answer: dict[str, Any]) -> str:
 
 
 def _front(axes: Any, rows: list[dict[str, Any]], target: str) -> None:
-    points = sorted((_cost(row), row["latency"][target]) for row in rows)
-    axes.plot(*zip(*points, strict=True), color=INK, linewidth=1.0, label="Pareto front") if points else None
+    where = [_cost(row) for row in rows], [row["latency"][target] for row in rows]
+    axes.plot(*where, color=INK, marker=".", markersize=3, linestyle="", label="Pareto front") if rows else None
 
 
 def _winner(axes: Any, answer: dict[str, Any], target: str) -> None:
