@@ -71,7 +71,7 @@ def search(
         winner=winner,
         runners_up=tuple(others),
         refuted=tuple(finals.refuted),
-        pareto=pareto([one for one in rated if one.candidate.name not in wrong], slo),
+        pareto=pareto([one for one in rated if one.candidate.name not in wrong], finals.holding, slo),
         nearest=None if winner is not None else nearest(aim, rated, all_pruned, finals.tried, there.currency),
         runs=halved.runs + sum(len(one.summaries) for one in finals.tried),
     )
@@ -129,12 +129,20 @@ def _searched(halving: Halving, finals: Finals, entries: Sequence[Entry]) -> Hal
 # ---- the front --------------------------------------------------------------------------------
 
 
-def pareto(rated: Sequence[Rated], slo: Slo) -> tuple[Front, ...]:
+def pareto(rated: Sequence[Rated], confirmed: Sequence[Confirmed], slo: Slo) -> tuple[Front, ...]:
     """Return the candidates that no other beats in cost, in latency at the planned load and in what a unit carries."""
+    by_name = {one.rated.candidate.name: one for one in confirmed}
     target = next(iter(slo.targets), None) or next(key for of in slo.classes.values() for key in of)
     metric, statistic = split_key(target)
     possible = [one for one in rated if isfinite(one.score)]
-    rows = [(one.score, _latency_s(one, metric, statistic), -one.capacity.load) for one in possible]
+    rows = [
+        (
+            _score(one, by_name.get(one.candidate.name)),
+            _latency_s(one, by_name.get(one.candidate.name), target, metric, statistic),
+            -one.capacity.load,
+        )
+        for one in possible
+    ]
     if not rows:
         return ()
     kept = front(np.array(rows))
@@ -145,7 +153,13 @@ def pareto(rated: Sequence[Rated], slo: Slo) -> tuple[Front, ...]:
     )
 
 
-def _latency_s(one: Rated, metric: str, statistic: str) -> float:
+def _score(one: Rated, confirmed: Confirmed | None) -> float:
+    return one.score if confirmed is None or not one.units else one.score * confirmed.units / one.units
+
+
+def _latency_s(one: Rated, confirmed: Confirmed | None, target: str, metric: str, statistic: str) -> float:
+    if confirmed is not None and target in confirmed.targets:
+        return confirmed.targets[target].mean
     value = ((one.planned or {}).get(f"{metric}_s") or {}).get(statistic)
     return float(value) if value is not None else nan
 

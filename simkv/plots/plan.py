@@ -21,17 +21,19 @@ def cost_against_latency(answer: dict[str, Any], title: str, file: BinaryIO, for
     with figure(title, file, form) as axes:
         for k, unit in enumerate(dict.fromkeys(row["unit"]["name"] for row in rows)):
             own = [row for row in rows if row["unit"]["name"] == unit]
-            look = {"marker": MARKERS[k % len(MARKERS)], "color": PALETTE[k % len(PALETTE)]}
+            look: Any = {"marker": MARKERS[k % len(MARKERS)], "color": PALETTE[k % len(PALETTE)]}
             where = [_cost(row) or 0.0 for row in own], [row["latency"][target] for row in own]
             axes.plot(*where, linestyle="", alpha=0.8, label=unit, **look)
         _front(axes, [row for row in rows if row["name"] in answer["pareto_names"]], target)
         _winner(axes, answer, target)
         axes.axhline(answer["slo"]["targets"][target], color=FAINT, linestyle=(0, (4, 3)), label=f"SLO {target}")
         axes.set_yscale("log")
-        axes.set_xlim(left=0)
+        axes.set_xscale("log")
         axes.set_xlabel(_cost_label(rows, answer))
         axes.set_ylabel(f"{target.replace('_', ' ')} at the planned load (s, logarithmic)")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
+            axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
         label_side(axes)
 
 
@@ -44,8 +46,8 @@ def _cost(row: dict[str, Any]) -> float | None:
 def _cost_label(rows: list[dict[str, Any]], answer: dict[str, Any]) -> str:
     currency = answer["currency"] or ""
     if rows and rows[0]["cost_per_million_output_tokens"] is not None:
-        return f"Cost ({currency} per million output tokens)"
-    return f"Cost ({currency} an hour)"
+        return f"Cost ({currency} per million output tokens, logarithmic)"
+    return f"Cost ({currency} an hour, logarithmic)"
 
 
 def _front(axes: Any, rows: list[dict[str, Any]], target: str) -> None:
