@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from simkv.errors import InputError
+from simkv.jobs.job import Failure, Job, Outcome
 from simkv.jobs.store import Store
 from simkv.planner import confirm, halving
 from simkv.planner import offered as sampled
@@ -252,3 +254,50 @@ def test_confirmed_that_does_not_hold_gets_one_more_unit(monkeypatch: pytest.Mon
     found = quick("{vary: {engine.max_num_seqs: [1]}, headroom: 0}", text)
     assert found.winner is not None and found.winner.rated.units is not None
     assert found.winner.units == found.winner.rated.units + 1
+    assert [one.cost for one in found.pareto] == [found.winner.units * 2.0]
+
+
+# ---- what prunes, and what doesn't ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["cost", "gpus", "goodput"])
+def test_score_of_a_load_without_bound_prunes_nothing(objective: str) -> None:
+    aim, choice = aim_of(f"{{vary: {{tp: [1]}}, objective: {objective}}}")
+    assert aim.units(choice, inf) == 1
+    assert aim.score(choice, inf) <= aim.score(choice, 1000.0)
+
+
+def test_search_without_bounds_tries_what_it_can_take() -> None:
+    loop = QUICK.replace("{process: poisson, rate: 5 req/s}", "{process: closed_loop, users: 2, think_time: 1s}")
+    found = quick("{vary: {engine.max_num_seqs: [1, 2]}}", loop)
+    assert found.winner is not None and not found.pruned
+
+
+def test_search_rates_each_number_of_hosts_of_one_machine() -> None:
+    found = quick("{vary: {hosts: [1, 2, 3]}, objective: goodput}")
+    assert sorted(one.units or 0 for one in found.candidates) == [1, 2, 3]
+    assert found.winner is not None and found.winner.units == 3
+
+
+def test_search_for_the_most_confirms_at_the_planned_load_alone() -> None:
+    found = quick("{vary: {engine.max_num_seqs: [1, 2]}, objective: goodput, units: 2, headroom: 0.2}")
+    assert found.winner is not None and not found.winner.strained
+    assert found.winner.runs == len(found.winner.summaries)
+
+
+def test_search_failures_come_in_the_order_of_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner, failure = halving.execute, Failure("SimkvError", "broken")
+
+    def left_out(order: int) -> list[str]:
+        def failing(jobs: Sequence[Job], *means: Any) -> list[Outcome]:
+            ended = [
+                one if one.job.label.endswith("4") else replace(one, answer=None, failure=failure)
+                for one in inner(jobs, *means)
+            ]
+            return ended[::order]
+
+        monkeypatch.setattr(halving, "execute", failing)
+        return [one.name for one in quick("{vary: {engine.max_num_seqs: [1, 2, 4]}}").left_out]
+
+    assert left_out(1) == left_out(-1)
+    assert len(left_out(1)) == 2

@@ -54,17 +54,19 @@ class _Deployment:
 def confirm(wanted: Sequence[Wanted], aim: Aim, slo: Slo, means: Means) -> list[Confirmed]:
     """Return what becomes of each candidate with so many units, in the order given.
 
-    With the headroom used up and the first of ``plan.confirm`` seeds; where that holds, with all of them, at the
-    planned load too. Raises what a simulation raises.
+    With the first of ``plan.confirm`` seeds at first; where that holds, with all of them. At the planned load, and with
+    the headroom used up too, unless the most is planned for: that is what one seed just carried. Raises SimkvError
+    where a simulation fails.
     """
     deployments = [_deployment(rated, aim, units) for rated, units in wanted]
-    strain = 1 / (1 - aim.plan.headroom)
+    strain = 1 / (1 - aim.plan.headroom) if aim.of_load else 1.0
     seeds = range(means.seed + 1, means.seed + 1 + aim.plan.confirm)
     first = _runs(deployments, strain, seeds[:1], means)
     found = [_estimated(one, [], summaries, slo) for one, summaries in zip(deployments, first, strict=True)]
     left = [number for number, one in enumerate(found) if one.holds]
     held = [deployments[number] for number in left]
-    planned, strained = _runs(held, 1.0, seeds, means), _runs(held, strain, seeds, means)
+    planned = _runs(held, 1.0, seeds, means)
+    strained = _runs(held, strain, seeds, means) if strain > 1 else [[] for _ in held]
     for number, one, at_planned, at_strain in zip(left, held, planned, strained, strict=True):
         found[number] = _estimated(one, at_planned, at_strain, slo)
     return found
@@ -138,6 +140,7 @@ def _estimated(
         summaries=tuple(planned),
         missed=tuple(dict.fromkeys(missed)),
         strained=_targets(strained, slo),
+        runs=len(planned) + len(strained),
     )
 
 

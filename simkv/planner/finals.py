@@ -77,8 +77,9 @@ class Finals:
         return list(last.values())
 
     def _put(self, rated: Rated, units: int) -> None:
-        grown = units / rated.units if rated.units and self.aim.of_load else 1.0
-        insort(self._queue, _Next(rated.score * grown, -rated.capacity.load, rated.candidate.name, units, rated))
+        insort(
+            self._queue, _Next(_score(rated, units, self.aim), -rated.capacity.load, rated.candidate.name, units, rated)
+        )
 
     def _may_grow(self, one: Confirmed) -> bool:
         choice = one.rated.choice
@@ -87,9 +88,11 @@ class Finals:
 
 def score(one: Confirmed, aim: Aim) -> float:
     """Return what is minimised, with the units that it was confirmed with."""
-    rated = one.rated
-    grown = one.units / rated.units if rated.units and aim.of_load else 1.0
-    return rated.score * grown
+    return _score(one.rated, one.units, aim)
+
+
+def _score(rated: Rated, units: int, aim: Aim) -> float:
+    return aim.score_with(units, rated.choice, rated.capacity.load, rated.capacity.summary)
 
 
 def rank(one: Confirmed, aim: Aim) -> tuple[float, float, tuple[float, ...], str]:

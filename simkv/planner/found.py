@@ -86,7 +86,9 @@ class Confirmed:
     missed: tuple[str, ...]
     """``stationary`` or ``served``, where a seed misses them."""
     strained: Mapping[str, Estimate] = field(default_factory=dict)
-    """Targets with the headroom used up."""
+    """Targets with the headroom used up; where the most is planned for, and where none is kept, not asked."""
+    runs: int = 0
+    """Simulations that this rests on."""
 
     @property
     def holds(self) -> bool:
@@ -108,7 +110,7 @@ class Front:
     cost: float | None
     """Of the plan, an hour."""
     latency_s: float
-    """``latency`` of one unit at the planned load."""
+    """``latency`` at the planned load: of all units over several seeds where it was confirmed, else of one unit."""
     latency: str
     """Which: the SLO's first target."""
     carried: float

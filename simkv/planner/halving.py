@@ -12,7 +12,7 @@ from math import inf, isfinite, sqrt
 from statistics import median
 
 from simkv.jobs.execute import execute
-from simkv.jobs.job import Failure, Job
+from simkv.jobs.job import Failure, Job, Outcome
 from simkv.planner.bounds import Bounds
 from simkv.planner.capacity import capacity_job, from_answer
 from simkv.planner.found import Pruned, Rated
@@ -89,7 +89,7 @@ class Halving:
                     alive.append(entry)
             wave, left = alive[:WAVE], alive[WAVE:]
             starts = [self._guess(entry) for entry in wave]
-            self._do([(one, start) for one, start in zip(wave, starts, strict=True)], RUNGS[0], len(left))
+            self._do(list(zip(wave, starts, strict=True)), RUNGS[0], len(left))
             self._prove(left)
         return pruned
 
@@ -133,28 +133,31 @@ class Halving:
         """Find the capacities of one wave."""
         effort = replace(effort, seed=self._means.seed)
         jobs = [self._job(entry, effort, start) for entry, start in wave]
-        by_key = {job.key: entry for job, (entry, _) in zip(jobs, wave, strict=True)}
-        done = 0
-        for outcome in execute(jobs, self._means.workers, self._means.store):
-            entry, done = by_key[outcome.job.key], done + 1
-            if outcome.answer is None:
-                assert outcome.failure is not None
-                self._failed.append((entry.choice, outcome.failure))
-                self._rated.pop(entry.choice.candidate.name, None)
-            else:
-                capacity = from_answer(outcome.answer)
-                self._runs += len(capacity.trials)
-                self._rated[entry.choice.candidate.name] = rate(self._aim, entry, capacity, effort)
+        outcomes: dict[str, Outcome] = {}
+        for done, outcome in enumerate(execute(jobs, self._means.workers, self._means.store), start=1):
+            outcomes[outcome.job.key] = outcome
             self._means.tell(f"capacities by {effort.requests:,} requests", done, len(jobs) + left)
+        self._runs += sum(len(one.answer["trials"]) for one in outcomes.values() if one.answer is not None)
+        for job, (entry, _) in zip(jobs, wave, strict=True):
+            self._take(entry, outcomes[job.key], effort)
+
+    def _take(self, entry: Entry, outcome: Outcome, effort: Effort) -> None:
+        """Rate one candidate; one that fails isn't rated any more."""
+        if outcome.answer is None:
+            assert outcome.failure is not None
+            self._failed.append((entry.choice, outcome.failure))
+            self._rated.pop(entry.choice.candidate.name, None)
+        else:
+            self._rated[entry.choice.candidate.name] = rate(self._aim, entry, from_answer(outcome.answer), effort)
 
     def _job(self, entry: Entry, effort: Effort, start: float) -> Job:
         candidate = entry.choice.candidate
         return capacity_job(candidate.case, self._slo, effort, start, candidate.name, entry.choice.resolved)
 
     def least(self, entry: Entry) -> float:
-        """Return a score that the entry can't be better than; 0 or less where nothing is known."""
+        """Return a score that the entry can't be better than; ``-inf`` where nothing is known."""
         if not self._aim.bounded:
-            return 0.0
+            return -inf
         return self._aim.score(entry.choice, entry.bounds.load)
 
     def _beaten(self, entry: Entry) -> str:

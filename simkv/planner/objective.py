@@ -43,7 +43,7 @@ class Aim:
             return choice.units if load > 0 and enough else inf
         if load <= 0:
             return inf
-        return ceil(1 / self.usable(load) - _ROUNDING) if self.of_load else self._affordable(choice)
+        return max(1, ceil(1 / self.usable(load) - _ROUNDING)) if self.of_load else self._affordable(choice)
 
     def units(self, choice: Choice, load: float) -> int | None:
         """Return how many units there are to be, within budget and limit; None: it can't be done with any number."""
@@ -66,7 +66,11 @@ class Aim:
         number = self.units(choice, load)
         if number is None:
             return inf
-        return _SCORES[self.plan.objective](self, choice, number, load, summary)
+        return self.score_with(number, choice, load, summary)
+
+    def score_with(self, units: int, choice: Choice, load: float, summary: Mapping[str, Any] | None = None) -> float:
+        """Return what is minimised with so many units that carry ``load`` each, allowed or not."""
+        return _SCORES[self.plan.objective](self, choice, units, load, summary)
 
     @property
     def bounded(self) -> bool:

@@ -14,16 +14,17 @@ from simkv.jobs.workers import Workers
 from simkv.planner.bounds import bounds
 from simkv.planner.confirm import with_planned
 from simkv.planner.finals import Finals, score
-from simkv.planner.found import Confirmed, Found, Front, Nearest, NoPlan, Pruned, Rated
+from simkv.planner.found import Confirmed, Found, Front, NoPlan, Pruned, Rated
 from simkv.planner.halving import Entry, Halved, Halving
 from simkv.planner.load import check
 from simkv.planner.means import Means, Report
+from simkv.planner.nearest import nearest
 from simkv.planner.objective import Aim
 from simkv.planner.offered import offered
 from simkv.planner.slo import slo_of
 from simkv.planner.space import Choice, LeftOut, Space, space
 from simkv.planner.types import Slo
-from simkv.results.quantity import digits, seconds
+from simkv.results.quantity import seconds
 from simkv.results.slo import split_key
 from simkv.scenario.as_measured import Measured
 from simkv.sweep.pareto import front
@@ -71,9 +72,9 @@ def search(
         winner=winner,
         runners_up=tuple(others),
         refuted=tuple(finals.refuted),
-        pareto=pareto([one for one in rated if one.candidate.name not in wrong], finals.holding, slo),
+        pareto=pareto([one for one in rated if one.candidate.name not in wrong], finals.holding, aim, slo),
         nearest=None if winner is not None else nearest(aim, rated, all_pruned, finals.tried, there.currency),
-        runs=halved.runs + sum(len(one.summaries) for one in finals.tried),
+        runs=halved.runs + sum(one.runs for one in finals.tried) + sum(one.planned is not None for one in rated),
     )
     if winner is None:
         raise NoPlan(found)
@@ -129,15 +130,18 @@ def _searched(halving: Halving, finals: Finals, entries: Sequence[Entry]) -> Hal
 # ---- the front --------------------------------------------------------------------------------
 
 
-def pareto(rated: Sequence[Rated], confirmed: Sequence[Confirmed], slo: Slo) -> tuple[Front, ...]:
-    """Return the candidates that no other beats in cost, in latency at the planned load and in what a unit carries."""
+def pareto(rated: Sequence[Rated], confirmed: Sequence[Confirmed], aim: Aim, slo: Slo) -> tuple[Front, ...]:
+    """Return the candidates that no other beats in cost, in latency at the planned load and in what a unit carries.
+
+    One that is ``confirmed`` counts with the units and latency that it was confirmed with.
+    """
     by_name = {one.rated.candidate.name: one for one in confirmed}
     target = next(iter(slo.targets), None) or next(key for of in slo.classes.values() for key in of)
     metric, statistic = split_key(target)
     possible = [one for one in rated if isfinite(one.score)]
     rows = [
         (
-            _score(one, by_name.get(one.candidate.name)),
+            score(by_name[one.candidate.name], aim) if one.candidate.name in by_name else one.score,
             _latency_s(one, by_name.get(one.candidate.name), target, metric, statistic),
             -one.capacity.load,
         )
@@ -147,14 +151,14 @@ def pareto(rated: Sequence[Rated], confirmed: Sequence[Confirmed], slo: Slo) -> 
         return ()
     kept = front(np.array(rows))
     return tuple(
-        Front(one, one.hour, row[1], target, one.capacity.load)
+        Front(one, _hour(one, by_name.get(one.candidate.name), aim), row[1], target, one.capacity.load)
         for one, row, on in zip(possible, rows, kept, strict=True)
         if on
     )
 
 
-def _score(one: Rated, confirmed: Confirmed | None) -> float:
-    return one.score if confirmed is None or not one.units else one.score * confirmed.units / one.units
+def _hour(one: Rated, confirmed: Confirmed | None, aim: Aim) -> float | None:
+    return one.hour if confirmed is None else aim.hour(one.choice, confirmed.units)
 
 
 def _latency_s(one: Rated, confirmed: Confirmed | None, target: str, metric: str, statistic: str) -> float:
@@ -162,86 +166,3 @@ def _latency_s(one: Rated, confirmed: Confirmed | None, target: str, metric: str
         return confirmed.targets[target].mean
     value = ((one.planned or {}).get(f"{metric}_s") or {}).get(statistic)
     return float(value) if value is not None else nan
-
-
-# ---- what is nearest --------------------------------------------------------------------------
-
-
-def nearest(
-    aim: Aim, rated: Sequence[Rated], pruned: Sequence[Pruned], confirmed: Sequence[Confirmed], currency: str
-) -> Nearest:
-    """Return what misses least where nothing will do, and what would have to give."""
-    carrying = [one for one in rated if one.capacity.load > 0]
-    if confirmed:
-        one = min(confirmed, key=lambda each: (_excess(each), each.rated.candidate.name))
-        return Nearest(one.rated, None, _says_not_confirmed(one))
-    if carrying:
-        of_wanted = [(aim.wanted(one.choice, one.capacity.load), one) for one in carrying]
-        wanted, best = min(of_wanted, key=lambda pair: (_over_limit(aim, *pair), pair[1].candidate.name))
-        return Nearest(best, None, _says_too_many(aim, best, wanted, currency))
-    if rated:
-        best = min(rated, key=lambda one: (_least_missed(one), one.candidate.name))
-        return Nearest(best, None, _says_missed(best))
-    if pruned:
-        last = min(pruned, key=lambda one: (-one.bounds.load, one.choice.candidate.name))
-        sentence = f"no candidate will do; nearest is {last.choice.candidate.name}, which {last.reason}"
-        return Nearest(None, last, sentence)
-    return Nearest(None, None, "no candidate is left to choose from")
-
-
-def _excess(one: Confirmed) -> float:
-    ratios = [each.mean / each.limit for each in (*one.targets.values(), *one.strained.values()) if each.limit]
-    return max([*ratios, *(inf for _ in one.missed)], default=1.0)
-
-
-def _says_not_confirmed(one: Confirmed) -> str:
-    held = [("", one.targets), (" with no headroom left", one.strained)]
-    missed = [
-        f"{key} {seconds(each.mean)} instead of {seconds(each.limit)}{when}"
-        for when, targets in held
-        for key, each in targets.items()
-        if each.limit is not None and each.mean > each.limit
-    ]
-    said = ", ".join([*missed, *one.missed])
-    name = one.rated.candidate.name
-    return (
-        f"no candidate holds the SLO with other seeds; nearest is {one.units} x {name}: {said}; raise plan.headroom, "
-        "relax what it misses, or allow more units"
-    )
-
-
-def _over_limit(aim: Aim, wanted: float, one: Rated) -> float:
-    """Return how many times too many units are wanted; ``inf`` where no number of them is enough."""
-    return wanted / max(aim.most_units(one.choice), 1e-9)
-
-
-def _says_too_many(aim: Aim, best: Rated, wanted: float, currency: str) -> str:
-    plan, choice = aim.plan, best.choice
-    name, carries = best.candidate.name, f"carries {digits(best.capacity.load)} times the load"
-    if not isfinite(wanted):
-        enough = int(-(-1 // aim.usable(best.capacity.load))) if aim.usable(best.capacity.load) > 0 else 0
-        return (
-            f"no candidate carries the load; nearest is {name}, of which one unit {carries}: "
-            f"{enough} are wanted, and plan.vary says {choice.units}"
-        )
-    said = f"no candidate will do; nearest is {int(wanted)} x {name}, of which one unit {carries}"
-    hour = aim.hour(choice, wanted)
-    if plan.budget is not None and hour is not None and hour > plan.budget:
-        return f"{said}: {hour:.2f} {currency} an hour, and plan.budget is {plan.budget:g}; raise it, or relax the SLO"
-    return f"{said}: plan.units allows {aim.most_units(choice):g}; allow more, or relax the SLO"
-
-
-def _least_missed(one: Rated) -> float:
-    return max((value / limit if limit else inf for value, limit in one.capacity.trials[0].misses.values()), default=0)
-
-
-def _says_missed(best: Rated) -> str:
-    trial = best.capacity.trials[0]
-    said = ", ".join(
-        f"{key} is {seconds(value)} and {seconds(limit)} is asked" if limit else key
-        for key, (value, limit) in trial.misses.items()
-    )
-    return (
-        f"no candidate holds the SLO at any load; nearest is {best.candidate.name}, where at {digits(trial.load)} "
-        f"times the load {said}; relax that, or take a faster machine"
-    )
