@@ -143,7 +143,7 @@ def test_dram_knee_goes_by_load_else_by_latency_else_there_is_none() -> None:
     assert "stays the same, and mean TTFT at the planned load falls by 50 %" in by_latency["because"]
     assert [row["hit_rate"] for row in by_latency["sizes"]] == [0.6] * 6
     same = knee.dram_knee(compared(dict.fromkeys(names, 1.0), case, **{name: ran() for name in names}))
-    assert same["bytes"] is None and "no size gains anything" in same["because"]
+    assert same["bytes"] is None and "DRAM of no size gains" in same["because"]
     rising = knee.dram_knee(compared(dict(zip(names, range(1, 7), strict=True)), case))
     assert rising["bytes"] == 2048 * GIB and "has not levelled off" in rising["because"]
     assert knee.dram_knee(Comparison())["bytes"] is None
@@ -286,6 +286,7 @@ def test_break_even_says_what_link_and_ssd_have_of_what_is_needed() -> None:
     assert "beats computing it above" in found["because"] and "SSD, through DRAM has 387 MB/s" in found["because"]
     nothing = break_even(resolved, ran(hit_rate={"dram": 0.0, "ssd": 0.0, "miss": 1.0, "ceiling": 0.0}), {})
     assert nothing["span_tokens"] is None and nothing["bytes_per_s"] is None and "share nothing" in nothing["because"]
+    assert not break_even(resolved, None, {})["because"]
     assert reused_span(None, 16) is None and below_share(None) is None and below_share(ran()) == pytest.approx(0.5)
 
 
@@ -378,7 +379,7 @@ def test_why_names_price_capacity_and_latency_with_their_differences() -> None:
         and "TTFT p95 at the planned load is 200 ms instead of 400 ms" in quick["because"]
     )
     same = against(contender("a", 1.0, 1, 1.0, 1.0, 0.2), contender("b", 1.0, 1, 1.0, 1.0, 0.2))
-    assert same["because"] == "a is ahead of b, and the two are alike in price, capacity and latency."
+    assert same["because"] == "a and b are alike in price, capacity and latency."
     alone = against(contender("a", 1.0, 1, 1.0, 1.0, 0.2), None)
     assert alone["against"] is None and "only candidate" in alone["because"]
 

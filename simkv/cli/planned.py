@@ -46,7 +46,8 @@ def _headline(answer: Mapping[str, Any]) -> str:
     winner = answer["winner"]
     if winner is None:
         return ""
-    parts = [f"Take {winner['units']} x {winner['name']} ({winner['gpus']} GPUs)"]
+    gpus = "1 GPU" if winner["gpus"] == 1 else f"{winner['gpus']} GPUs"
+    parts = [f"Take {winner['units']} x {winner['name']} ({gpus})"]
     if winner["cost_per_hour"] is not None:
         parts.append(f"{winner['cost_per_hour']:.2f} {answer['currency']} an hour")
     if winner["cost_per_million_output_tokens"] is not None:

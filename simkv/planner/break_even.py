@@ -32,7 +32,7 @@ def break_even(resolved: Resolved, planned: Mapping[str, Any] | None, judged: Ma
         "formula": _FORMULA,
         "link": _way(link, needed),
         "ssd": None if ssd is None else _way(ssd, needed),
-        "because": _even(span, needed, link, ssd),
+        "because": _even(span, needed, link, ssd) if planned is not None else "",
         "reuse": reuse,
     }
 

@@ -93,7 +93,9 @@ def dram_knee(found: Comparison) -> dict[str, Any]:
     if fallen < -MATTERS:
         text = f"the largest load stays the same, and mean TTFT at the planned load falls by {share(-fallen)}"
         return _answer(knee(timed), "ttft_mean", rows, text)
-    because = "DRAM of no size gains anything: neither the largest load nor TTFT at the planned load changes."
+    because = (
+        "DRAM of no size gains what could be told apart: neither in the largest load nor in TTFT at the planned load."
+    )
     return {"bytes": None, "by": None, "sizes": rows, "because": because}
 
 
@@ -151,7 +153,7 @@ def ssd_worth(found: Comparison, why_not: str = "") -> dict[str, Any]:
     """Return whether an SSD below the DRAM is worth it: ``worth`` (null: nothing to compare), ``because``, figures."""
     if why_not or found.failed or not {WITH, WITHOUT} <= set(found.measured):
         why = why_not or next(iter(found.failed.values()), "nothing was measured")
-        return {**dict.fromkeys(_SSD_KEYS), "because": f"There is nothing to compare: {why}."}
+        return {**dict.fromkeys(_SSD_KEYS), "because": f"With and without an SSD can't be compared: {why}."}
     one, other = found.measured[WITH], found.measured[WITHOUT]
     more = gain(one.carries, other.carries)
     latency = {name: statistic(of.planned, "ttft") for name, of in ((WITH, one), (WITHOUT, other))}

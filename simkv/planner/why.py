@@ -102,8 +102,9 @@ def _because(winner: Contender, other: Contender, found: Mapping[str, float | No
     leading = "cost" if _differs(found["cost"]) else "price_per_hour" if _differs(found["price_per_hour"]) else ""
     text = _opening(winner, other, leading)
     reasons = list(_reasons(winner, other, found))
-    alike = f"{text}, and the two are alike in price, capacity and latency" if not leading else text
-    return f"{text}: {'; '.join(reasons)}." if reasons else f"{alike}."
+    if not leading and not reasons:
+        return f"{winner.name} and {other.name} are alike in price, capacity and latency."
+    return f"{text}: {'; '.join(reasons)}." if reasons else f"{text}."
 
 
 def _opening(winner: Contender, other: Contender, leading: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import ceil, floor, log10
 from typing import Any, BinaryIO
 
 from simkv.plots.style import FAINT, INK, MARKERS, PALETTE, figure, label_side
@@ -32,9 +34,17 @@ def cost_against_latency(answer: dict[str, Any], title: str, file: BinaryIO, for
         axes.set_xlabel(_cost_label(rows, answer))
         axes.set_ylabel(f"{target.replace('_', ' ')} at the planned load (s, logarithmic)")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
-            axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
+            axis.set_major_formatter(lambda value, _: f"{value:.6g}")
+            axis.set_minor_formatter(_minor(*axis.get_view_interval()))
         label_side(axes)
+
+
+def _minor(least: float, most: float) -> Callable[[float, int], str]:
+    """Return what labels the ticks between powers of ten; on an axis that few round figures lie on, all of them."""
+    low, high = floor(log10(least)), ceil(log10(most))
+    round_ones = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 3, 5)]
+    all_of_them = sum(least <= one <= most for one in round_ones) < 2
+    return lambda value, _: f"{value:.6g}" if all_of_them or f"{value:e}"[0] in "235" else ""
 
 
 def _cost(row: dict[str, Any]) -> float | None:
