@@ -46,7 +46,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("plan")
     (folder / "s.yaml").write_text(SMALL)
     out = folder / "out"
-    result = CliRunner().invoke(app, ["plan", str(folder / "s.yaml"), "--emit", "vllm", "--out", str(out)])
+    result = CliRunner().invoke(app, ["plan", str(folder / "s.yaml"), "--emit", "vllm,vllm", "--out", str(out)])
     assert result.exit_code == 0, result.output
     return out, result.stdout
 
@@ -91,6 +91,8 @@ def test_plan_files_are_there_and_agree(planned: tuple[Path, str], answer: dict[
         rows = list(csv.DictReader(file))
     states = {row["name"]: row["state"] for row in rows}
     assert states[answer["winner"]["name"]] == "confirmed"
+    refuted = {row["name"] for row in answer["candidates"] if row["confirmed"] and not row["confirmed"]["holds"]}
+    assert {name for name, state in states.items() if state == "refuted"} == refuted
     assert len(rows) == 4
 
 
@@ -99,7 +101,7 @@ def test_plan_text_says_what_the_answer_says(planned: tuple[Path, str], answer: 
     winner = answer["winner"]
     assert f"Take {winner['units']} x {winner['name']}" in text
     assert f"{winner['cost_per_hour']:.2f} USD an hour" in text
-    assert "Verdict:" in text and "vllm serve" in text and "args=(" in text
+    assert "Verdict:" in text and "vllm serve" in text and text.count("args=(") == 1
 
 
 def test_plan_again_simulates_nothing_anew(planned: tuple[Path, str], answer: dict[str, Any]) -> None:
@@ -159,3 +161,17 @@ def test_plan_into_a_folder_of_something_else_is_refused(tmp_path: Path) -> None
     result = CliRunner().invoke(app, ["plan", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out")])
     assert result.exit_code == 2
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_plan_of_targets_of_classes_alone_shows_and_draws_them(tmp_path: Path) -> None:
+    text = SMALL.replace("slo: {ttft_p95: 2s, tpot_p95: 90ms}\n", "classes: {chat: {}, batch: {}}\n")
+    text = text.replace("  max_context: 4000\n", "  max_context: 4000\n  mix: {chat: 0.5, batch: 0.5}\n")
+    text = text.replace("gpu: [l4, a10], dram: [0GiB, 20GiB]", "gpu: [l4]")
+    text += "  classes: {chat: {ttft_p95: 2s}, batch: {ttft_p95: 20s}}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    result = CliRunner().invoke(app, ["plan", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert found["slo"]["limits"] == {"chat.ttft_p95": 2.0, "batch.ttft_p95": 20.0}
+    assert list(found["winner"]["latency"]) == ["chat.ttft_p95", "batch.ttft_p95"]
+    assert re.search(r"candidate .* chat\.ttft_p95 +batch\.ttft_p95", result.stdout)

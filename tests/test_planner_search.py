@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from simkv.errors import InputError
+from simkv.jobs.execute import execute
 from simkv.jobs.job import Failure, Job, Outcome
 from simkv.jobs.store import Store
 from simkv.planner import confirm, halving
@@ -89,13 +90,13 @@ def test_search_finds_what_brute_force_finds(seed: int) -> None:
 def test_search_is_the_same_in_whatever_order_workers_end(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = "{vary: {engine.max_num_seqs: [1, 2], hardware.step_time: [100ms, 200ms]}}"
     once = quick(plan)
-    inner = halving.execute
-    monkeypatch.setattr(halving, "execute", lambda *args: iter(list(inner(*args))[::-1]))
+    for part in (halving, confirm):
+        monkeypatch.setattr(part, "execute", lambda *args: iter(list(execute(*args))[::-1]))
     again = quick(plan)
     assert [(one.candidate.name, one.score, one.capacity.load) for one in once.candidates] == [
         (one.candidate.name, one.score, one.capacity.load) for one in again.candidates
     ]
-    assert once.winner == again.winner and once.pareto == again.pareto
+    assert once.winner == again.winner and once.pareto == again.pareto and once.runs == again.runs
 
 
 def test_search_with_a_store_repeats_nothing(tmp_path: Path) -> None:
@@ -235,6 +236,12 @@ def test_infeasible_budget_says_what_it_would_cost() -> None:
         "{vary: {engine.max_num_seqs: [2]}, budget: 3}", QUICK.replace("rate: 5 req/s", "rate: 30 req/s")
     )
     assert "plan.budget is 3; raise it" in str(error)
+
+
+@pytest.mark.parametrize("objective", ["goodput", "users"])
+def test_infeasible_budget_below_one_unit_says_so(objective: str) -> None:
+    error = infeasible(f"{{objective: {objective}, vary: {{engine.max_num_seqs: [2]}}, budget: 1}}")
+    assert "not even one unit is within plan.budget" in str(error) or "nearest is 1 x inline" in str(error)
 
 
 def test_infeasible_fixed_units_say_how_many_are_wanted() -> None:

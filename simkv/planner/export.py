@@ -71,7 +71,7 @@ def moving(answer: Mapping[str, Any]) -> str:
 def candidates_csv(answer: Mapping[str, Any]) -> str:
     """Return the candidates as CSV, a row each, what was pruned and left out behind them with the reason."""
     axes = list(dict.fromkeys(name for row in _all(answer) for name in row["values"]))
-    targets = list(answer["slo"]["targets"])
+    targets = list(answer["slo"]["limits"])
     head = ["name", *axes, "state", "units", "gpus", "cost_per_hour", "cost_per_million_output_tokens",
             "load_of_a_unit", "at_most", "binds", *targets, "bottleneck", "reason"]  # fmt: skip
     text = io.StringIO()
@@ -80,7 +80,7 @@ def candidates_csv(answer: Mapping[str, Any]) -> str:
     for row in answer["candidates"]:
         carries = row["carries"]
         writer.writerow([
-            row["name"], *(row["values"].get(axis) for axis in axes), "confirmed" if row["confirmed"] else "simulated",
+            row["name"], *(row["values"].get(axis) for axis in axes), _state(row),
             row["units"], row["gpus"], row["cost_per_hour"], row["cost_per_million_output_tokens"], carries["load"],
             carries["at_most"], carries["binds"], *(row["latency"].get(key) for key in targets),
             carries["bottleneck"], None,
@@ -90,6 +90,12 @@ def candidates_csv(answer: Mapping[str, Any]) -> str:
             blanks = [None] * (len(targets) + 8)
             writer.writerow([row["name"], *(row["values"].get(axis) for axis in axes), state, *blanks, row["reason"]])
     return text.getvalue()
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    if row["confirmed"] is None:
+        return "simulated"
+    return "confirmed" if row["confirmed"]["holds"] else "refuted"
 
 
 def _all(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -172,9 +172,12 @@ class Halving:
         return f"carries at most {entry.bounds.load:.3g} times the load, with which it {at_best}; another {other}"
 
     def _limits(self, choice: Choice) -> str:
-        if choice.units is not None:
-            return f"{choice.units} units don't carry all of it"
-        return f"more units are needed than budget and limit allow ({self._aim.most_units(choice):g})"
+        most = self._aim.most_units(choice)
+        if most < 1:
+            return "not even one unit is within plan.budget"
+        if choice.units is None or choice.units > most:
+            return f"more units are needed than budget and limit allow ({most:g})"
+        return f"{choice.units} units don't carry all of it"
 
     def _guess(self, entry: Entry) -> float:
         """Return where to begin: as far below the bound as what is most like it."""

@@ -67,6 +67,7 @@ def _says_too_many(aim: Aim, best: Rated, wanted: float, currency: str) -> str:
             f"no candidate carries the load; nearest is {name}, of which one unit {carries}: "
             f"{enough} are wanted, and plan.vary says {choice.units}"
         )
+    wanted = max(1, wanted)
     said = f"no candidate will do; nearest is {int(wanted)} x {name}, of which one unit {carries}"
     hour = aim.hour(choice, wanted)
     if plan.budget is not None and hour is not None and hour > plan.budget:
