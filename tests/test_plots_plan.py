@@ -1,4 +1,4 @@
-"""Pictures of a plan: every axis says where it is, and a plan with targets of classes alone is drawn, too."""
+"""Pictures of a plan: every axis says where it is."""
 
 from __future__ import annotations
 

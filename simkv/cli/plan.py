@@ -43,6 +43,7 @@ def plan(
     """Find the best configuration that SCENARIO's plan allows; exit code 3 where none holds the SLO."""
     from simkv.cli.planning import carry_out, show
 
-    engines = [name.strip() for text in emit or () for name in text.split(",") if name.strip()]
+    asked = (name.strip() for text in emit or () for name in text.split(","))
+    engines = list(dict.fromkeys(name for name in asked if name))
     result, folder, names = carry_out(scenario, seeded(assignments, seed), observed, engines, jobs, cluster, out)
     show(result, folder, names, engines, as_json)

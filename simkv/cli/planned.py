@@ -105,7 +105,7 @@ def _figure(name: str, value: float) -> str:
 
 def _candidates(answer: Mapping[str, Any]) -> str:
     """Return the best candidates as a table; the winner has a mark, the Pareto front another."""
-    targets = list(answer["slo"]["targets"])
+    targets = list(answer["slo"]["limits"])
     per = f"{answer['currency'] or ''}/M tokens"
     head = ("", "candidate", "units", f"{answer['currency'] or 'price'}/h", per, "carries", "binds", *targets)
     winner = answer["winner"]["name"] if answer["winner"] is not None else ""

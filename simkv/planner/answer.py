@@ -23,10 +23,10 @@ from simkv.planner.found import Confirmed, Estimate, Found, NoPlan, Pruned, Rate
 from simkv.planner.means import Report
 from simkv.planner.observed import Fitted, fit, read_observed
 from simkv.planner.search import search
+from simkv.planner.slo import measured
 from simkv.planner.types import Unit
 from simkv.planner.weigh import weigh
 from simkv.planner.why import why
-from simkv.results.slo import split_key
 from simkv.scenario.as_measured import Measured
 from simkv.sweep.simulate import Case, Written
 
@@ -160,7 +160,11 @@ def _answer(written: Written, found: Found, measured: Measured | None, fitted: F
         "scenario": s.name,
         "question": s.question or None,
         "objective": aim.plan.objective,
-        "slo": {"targets": dict(found.slo.targets), "classes": {k: dict(v) for k, v in found.slo.classes.items()}},
+        "slo": {
+            "targets": dict(found.slo.targets),
+            "classes": {name: dict(of_class) for name, of_class in found.slo.classes.items()},
+            "limits": found.slo.limits,
+        },
         "load": {
             "requests_per_s": aim.load_one.requests_per_s,
             "users": aim.load_one.users,
@@ -231,12 +235,10 @@ def _row(one: Rated, found: Found, confirmed: Confirmed | None) -> Answer:
 def _latency(one: Rated, found: Found, confirmed: Confirmed | None) -> dict[str, float | None]:
     """Return what the SLO names, at the planned load: over several seeds where that was confirmed."""
     if confirmed is not None and confirmed.targets:
-        return {key: confirmed.targets[key].mean for key in found.slo.targets if key in confirmed.targets}
-    latencies: dict[str, float | None] = {}
-    for key in found.slo.targets:
-        metric, statistic = split_key(key)
-        latencies[key] = ((one.planned or {}).get(f"{metric}_s") or {}).get(statistic)
-    return latencies
+        return {key: confirmed.targets[key].mean for key in found.slo.limits if key in confirmed.targets}
+    if one.planned is None:
+        return dict.fromkeys(found.slo.limits)
+    return dict.fromkeys(found.slo.limits) | {key: value for key, value, _ in measured(one.planned, found.slo)}
 
 
 def _confirmed(one: Confirmed) -> Answer:

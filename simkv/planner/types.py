@@ -39,6 +39,12 @@ class Slo:
     targets: Mapping[str, float]
     classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """Return all of them; a class's as ``NAME.TARGET``."""
+        of_classes = {f"{name}.{key}": limit for name, of in self.classes.items() for key, limit in of.items()}
+        return {**self.targets, **of_classes}
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

@@ -60,7 +60,7 @@ def contender(found: Found, one: Confirmed) -> Contender:
     """Return a confirmed candidate as it is held against another."""
     capacity = one.rated.capacity
     cost = found.aim.per_million(one.rated.choice, one.units, capacity.load, capacity.summary)
-    latencies = {key: one.targets[key].mean for key in found.slo.targets if key in one.targets}
+    latencies = {key: one.targets[key].mean for key in found.slo.limits if key in one.targets}
     return Contender(one.rated.candidate.name, one.rated.candidate.unit, one.units, capacity, cost, latencies)
 
 

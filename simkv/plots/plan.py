@@ -17,7 +17,7 @@ def cost_against_latency(answer: dict[str, Any], title: str, file: BinaryIO, for
     A candidate is at what a million output tokens cost, or an hour where there is no such figure, and at the first
     latency that the SLO names; whoever has neither isn't drawn, nor who didn't hold the SLO when it was confirmed.
     """
-    target = next(iter(answer["slo"]["targets"]), "")
+    target, limit = next(iter(answer["slo"]["limits"].items()))
     rows = [row for row in answer["candidates"] if _cost(row) is not None and row["latency"].get(target) is not None]
     rows = [row for row in rows if row["confirmed"] is None or row["confirmed"]["holds"]]
     with figure(title, file, form) as axes:
@@ -28,7 +28,7 @@ def cost_against_latency(answer: dict[str, Any], title: str, file: BinaryIO, for
             axes.plot(*where, linestyle="", alpha=0.8, label=unit, **look)
         _front(axes, [row for row in rows if row["name"] in answer["pareto_names"]], target)
         _winner(axes, answer, target)
-        axes.axhline(answer["slo"]["targets"][target], color=FAINT, linestyle=(0, (4, 3)), label=f"SLO {target}")
+        axes.axhline(limit, color=FAINT, linestyle=(0, (4, 3)), label=f"SLO {target}")
         axes.set_yscale("log")
         axes.set_xscale("log")
         axes.set_xlabel(_cost_label(rows, answer))
@@ -39,7 +39,7 @@ def cost_against_latency(answer: dict[str, Any], title: str, file: BinaryIO, for
         label_side(axes)
 
 
-def _minor(least: float, most: float) -> Callable[[float, int], str]:
+def _minor(least: float, most: float) -> Callable[[float, float], str]:
     """Return what labels the ticks between powers of ten; on an axis that few round figures lie on, all of them."""
     low, high = floor(log10(least)), ceil(log10(most))
     round_ones = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 3, 5)]
