@@ -138,6 +138,14 @@ def test_search_front_has_no_point_that_another_beats() -> None:
         assert not any(other != point and all(o <= p for o, p in zip(other, point, strict=True)) for other in points)
 
 
+def test_search_front_has_the_latency_of_a_class_where_only_classes_have_targets() -> None:
+    text = QUICK.replace("  kind: plain\n", "  kind: plain\n  mix: {chat: 1}\n") + "classes: {chat: {}}\n"
+    found = quick("{vary: {engine.max_num_seqs: [1, 2]}, classes: {chat: {e2e_p95: 1s}}}", text)
+    assert found.winner is not None and found.pareto
+    for one in found.pareto:
+        assert one.latency == "chat.e2e_p95" and 0 < one.latency_s <= 1
+
+
 # ---- units and money --------------------------------------------------------------------------
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf, isfinite, nan
-
-import numpy as np
+from math import inf
 
 from simkv.errors import InputError, Problem
 from simkv.jobs.store import Store
@@ -14,7 +12,8 @@ from simkv.jobs.workers import Workers
 from simkv.planner.bounds import bounds
 from simkv.planner.confirm import with_planned
 from simkv.planner.finals import Finals, score
-from simkv.planner.found import Confirmed, Found, Front, NoPlan, Pruned, Rated
+from simkv.planner.found import Found, NoPlan, Pruned
+from simkv.planner.front import pareto
 from simkv.planner.halving import Entry, Halved, Halving
 from simkv.planner.load import check
 from simkv.planner.means import Means, Report
@@ -25,9 +24,7 @@ from simkv.planner.slo import slo_of
 from simkv.planner.space import Choice, LeftOut, Space, space
 from simkv.planner.types import Slo
 from simkv.results.quantity import seconds
-from simkv.results.slo import split_key
 from simkv.scenario.as_measured import Measured
-from simkv.sweep.pareto import front
 from simkv.sweep.simulate import Written
 
 
@@ -58,27 +55,31 @@ def search(
     failed = tuple(LeftOut(c.candidate.name, c.candidate.values, f"failed: {f.message}") for c, f in halved.failed)
     if halved.failed and not halved.rated:
         raise InputError(Problem(f"no candidate can be simulated: {failed[0].name}: {halved.failed[0][1].message}"))
-    rated = with_planned(halved.rated, aim, means)
-    winner, others = finals.best, finals.holding[1:]
-    wrong = {one.rated.candidate.name for one in finals.refuted}
-    all_pruned = (*pruned, *halved.pruned)
-    found = Found(
-        aim=aim,
-        slo=slo,
-        currency=there.currency,
-        candidates=rated,
-        pruned=all_pruned,
-        left_out=(*there.left_out, *left_out, *failed),
-        winner=winner,
-        runners_up=tuple(others),
-        refuted=tuple(finals.refuted),
-        pareto=pareto([one for one in rated if one.candidate.name not in wrong], finals.holding, aim, slo),
-        nearest=None if winner is not None else nearest(aim, rated, all_pruned, finals.tried, there.currency),
-        runs=halved.runs + sum(one.runs for one in finals.tried) + sum(one.planned is not None for one in rated),
-    )
-    if winner is None:
+    halved = replace(halved, rated=with_planned(halved.rated, aim, means), pruned=(*pruned, *halved.pruned))
+    found = _found(halved, finals, slo, there.currency, (*there.left_out, *left_out, *failed))
+    if found.winner is None:
         raise NoPlan(found)
     return found
+
+
+def _found(halved: Halved, finals: Finals, slo: Slo, currency: str, left_out: tuple[LeftOut, ...]) -> Found:
+    """Return everything that came of the search, with the front, or with what is nearest where nothing holds."""
+    aim, rated, holding, refuted = finals.aim, halved.rated, finals.holding, finals.refuted
+    wrong = {one.rated.candidate.name for one in refuted}
+    return Found(
+        aim=aim,
+        slo=slo,
+        currency=currency,
+        candidates=rated,
+        pruned=halved.pruned,
+        left_out=left_out,
+        winner=finals.best,
+        runners_up=tuple(holding[1:]),
+        refuted=tuple(refuted),
+        pareto=pareto([one for one in rated if one.candidate.name not in wrong], holding, aim, slo),
+        nearest=None if holding else nearest(aim, rated, halved.pruned, finals.tried, currency),
+        runs=halved.runs + sum(one.runs for one in finals.tried) + sum(one.planned is not None for one in rated),
+    )
 
 
 def _with_prices(there: Space, file: str) -> tuple[list[Choice], list[LeftOut]]:
@@ -125,44 +126,3 @@ def _searched(halving: Halving, finals: Finals, entries: Sequence[Entry]) -> Hal
         halved = halving.run(again, cap)
         pruned = [one for one in pruned if one.choice.candidate.name not in names] + list(halved.pruned)
         finals.run(halved.rated)
-
-
-# ---- the front --------------------------------------------------------------------------------
-
-
-def pareto(rated: Sequence[Rated], confirmed: Sequence[Confirmed], aim: Aim, slo: Slo) -> tuple[Front, ...]:
-    """Return the candidates that no other beats in cost, in latency at the planned load and in what a unit carries.
-
-    One that is ``confirmed`` counts with the units and latency that it was confirmed with.
-    """
-    by_name = {one.rated.candidate.name: one for one in confirmed}
-    target = next(iter(slo.targets), None) or next(key for of in slo.classes.values() for key in of)
-    metric, statistic = split_key(target)
-    possible = [one for one in rated if isfinite(one.score)]
-    rows = [
-        (
-            score(by_name[one.candidate.name], aim) if one.candidate.name in by_name else one.score,
-            _latency_s(one, by_name.get(one.candidate.name), target, metric, statistic),
-            -one.capacity.load,
-        )
-        for one in possible
-    ]
-    if not rows:
-        return ()
-    kept = front(np.array(rows))
-    return tuple(
-        Front(one, _hour(one, by_name.get(one.candidate.name), aim), row[1], target, one.capacity.load)
-        for one, row, on in zip(possible, rows, kept, strict=True)
-        if on
-    )
-
-
-def _hour(one: Rated, confirmed: Confirmed | None, aim: Aim) -> float | None:
-    return one.hour if confirmed is None else aim.hour(one.choice, confirmed.units)
-
-
-def _latency_s(one: Rated, confirmed: Confirmed | None, target: str, metric: str, statistic: str) -> float:
-    if confirmed is not None and target in confirmed.targets:
-        return confirmed.targets[target].mean
-    value = ((one.planned or {}).get(f"{metric}_s") or {}).get(statistic)
-    return float(value) if value is not None else nan

@@ -54,11 +54,14 @@ def misses(summary: Mapping[str, Any], slo: Slo) -> dict[str, tuple[float, float
 
 
 def measured(summary: Mapping[str, Any], slo: Slo) -> Iterator[tuple[str, float, float]]:
-    """Yield ``(target, value, limit)`` of all targets that the run has a value for."""
+    """Yield ``(target, value, limit)`` of all targets that the run has a value for.
+
+    A run whose requests are all of one class has no figures by class: they are its own.
+    """
     yield from _measured(summary, slo.targets, "")
-    classes = summary.get("classes") or {}
+    classes = summary.get("classes")
     for name, targets in slo.classes.items():
-        yield from _measured(classes.get(name, {}), targets, f"{name}.")
+        yield from _measured(summary if classes is None else classes.get(name, {}), targets, f"{name}.")
 
 
 def _measured(
