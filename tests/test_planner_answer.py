@@ -175,3 +175,10 @@ def test_plan_of_targets_of_classes_alone_shows_and_draws_them(tmp_path: Path) -
     assert found["slo"]["limits"] == {"chat.ttft_p95": 2.0, "batch.ttft_p95": 20.0}
     assert list(found["winner"]["latency"]) == ["chat.ttft_p95", "batch.ttft_p95"]
     assert re.search(r"candidate .* chat\.ttft_p95 +batch\.ttft_p95", result.stdout)
+
+
+def test_plan_for_the_most_does_not_speak_of_headroom_used_up(planned: tuple[Path, str]) -> None:
+    from simkv.cli.planned import _held_to
+
+    assert "and the headroom used up" in planned[1]
+    assert _held_to({"objective": "goodput"}) == _held_to({"objective": "users"}) == "several seeds"

@@ -11,6 +11,7 @@ from typing import Any
 from simkv.cli.guard import printable
 from simkv.cli.table import table
 from simkv.planner.answer import PlanResult
+from simkv.planner.objective import FOR_LOAD
 from simkv.results.quantity import MISSING, change, count, digits, seconds, share
 
 _ROWS = 12
@@ -122,10 +123,15 @@ def _candidates(answer: Mapping[str, Any]) -> str:
     more = len(answer["candidates"]) - len(rows)
     end = f"\n... and {more} more in candidates.csv" if more > 0 else ""
     said = (
-        "> winner; x: doesn't hold with several seeds and the headroom used up; p: on the Pareto front (cost,\n"
+        f"> winner; x: doesn't hold with {_held_to(answer)}; p: on the Pareto front (cost,\n"
         "  latency, load of a unit); *: over several seeds, all units together"
     )
     return f"{table(head, rows, right=(2, 3, 4, 5, *range(7, 7 + len(targets))))}{end}\n{said}"
+
+
+def _held_to(answer: Mapping[str, Any]) -> str:
+    """Say with what candidates are confirmed: plans for the most are at their planned load alone."""
+    return "several seeds" + (" and the headroom used up" if answer["objective"] in FOR_LOAD else "")
 
 
 def _best_first(answer: Mapping[str, Any], winner: str) -> list[Mapping[str, Any]]:
