@@ -130,7 +130,7 @@ def _reasons(winner: Contender, other: Contender, found: Mapping[str, float | No
     if winner.units != other.units:
         yield f"it takes {_units(winner.units)} instead of {other.units}"
     if gpus is not None and _differs(gpus):
-        yield f"{winner.gpus} GPUs instead of {other.gpus}"
+        yield f"{winner.gpus} GPU{'s' * (winner.gpus != 1)} instead of {other.gpus}"
     for name in winner.latencies:
         latency = found.get(name)
         if latency is not None and _differs(latency):
