@@ -16,10 +16,10 @@ from simkv.errors import InputError
 from simkv.jobs.execute import execute
 from simkv.jobs.job import Failure, Job, Outcome
 from simkv.jobs.store import Store
-from simkv.planner import confirm, halving
+from simkv.planner import confirm, finals, halving
 from simkv.planner import offered as sampled
 from simkv.planner.capacity import largest_load
-from simkv.planner.found import Found, NoPlan
+from simkv.planner.found import Confirmed, Found, NoPlan
 from simkv.planner.objective import Aim
 from simkv.planner.offered import offered
 from simkv.planner.search import search
@@ -316,3 +316,23 @@ def test_search_failures_come_in_the_order_of_candidates(monkeypatch: pytest.Mon
 
     assert left_out(1) == left_out(-1)
     assert len(left_out(1)) == 2
+
+
+def test_search_for_the_most_lowers_the_load_of_what_does_not_hold_instead_of_dropping_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inner = finals.confirm
+
+    def strict(wanted: object, aim: Aim, slo: object, means: object) -> list[Confirmed]:
+        found = inner(wanted, aim, slo, means)  # type: ignore[arg-type]
+        most = 0.75 * first.candidates[0].capacity.load
+        return [one if one.rated.capacity.load <= most else replace(one, missed=("stationary",)) for one in found]
+
+    plan = "{objective: goodput, vary: {engine.max_num_seqs: [2, 4]}, units: 1, confirm: 2}"
+    first = quick(plan)
+    monkeypatch.setattr(finals, "confirm", strict)
+    again = quick(plan)
+    assert first.winner is not None and again.winner is not None
+    assert again.winner.rated.candidate == first.winner.rated.candidate
+    assert again.winner.rated.capacity.load < first.winner.rated.capacity.load
+    assert again.candidates[0].capacity.load <= 0.75 * first.candidates[0].capacity.load

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
@@ -17,6 +18,10 @@ FINALISTS = 3
 """Tried at once, and as many are to hold where that is to be had: a winner and runners-up."""
 MOST_TRIED = 24
 """In one round, with one number of units or another."""
+LESS = 0.85
+"""Of what a unit carried with one seed: tried next where the most is planned for and that didn't hold."""
+LEAST = 0.5
+"""Of the same: no less is tried."""
 
 
 class _Next(NamedTuple):
@@ -30,20 +35,20 @@ class _Next(NamedTuple):
 
 
 class Finals:
-    """Confirms candidates, the best first; one that doesn't hold comes again with one unit more."""
+    """Confirms candidates, the best first; one that doesn't hold comes again with one unit more, or with less load."""
 
     def __init__(self, aim: Aim, slo: Slo, means: Means) -> None:
         self.aim, self._slo, self._means = aim, slo, means
         self._queue: list[_Next] = []
-        self._seen: set[str] = set()
+        self._first: dict[str, Rated] = {}
         self.tried: list[Confirmed] = []
         """In the order in which they were tried."""
 
     def run(self, rated: Sequence[Rated]) -> None:
         """Confirm the best of ``rated`` and of those that were there before."""
         for one in rated:
-            if isfinite(one.score) and one.units is not None and one.candidate.name not in self._seen:
-                self._seen.add(one.candidate.name)
+            if isfinite(one.score) and one.units is not None and one.candidate.name not in self._first:
+                self._first[one.candidate.name] = one
                 self._put(one, one.units)
         tried = beyond = 0
         while self._queue and tried < MOST_TRIED:
@@ -56,8 +61,12 @@ class Finals:
             found = confirm([(one.rated, one.units) for one in some], self.aim, self._slo, self._means)
             self.tried += found
             for confirmed in found:
-                if not confirmed.holds and self._may_grow(confirmed):
-                    self._put(confirmed.rated, confirmed.units + 1)
+                if not confirmed.holds:
+                    self._again(confirmed)
+
+    def rated(self, one: Rated) -> Rated:
+        """Return ``one`` as it was tried last, as it is where it wasn't."""
+        return next((each.rated for each in reversed(self.tried) if each.rated.candidate == one.candidate), one)
 
     @property
     def holding(self) -> list[Confirmed]:
@@ -81,9 +90,18 @@ class Finals:
             self._queue, _Next(_score(rated, units, self.aim), -rated.capacity.load, rated.candidate.name, units, rated)
         )
 
-    def _may_grow(self, one: Confirmed) -> bool:
-        choice = one.rated.choice
-        return self.aim.of_load and choice.units is None and one.units + 1 <= self.aim.most_units(choice)
+    def _again(self, one: Confirmed) -> None:
+        """Have a candidate that didn't hold come again, where there is another way to have it."""
+        rated, choice = one.rated, one.rated.choice
+        if self.aim.of_load:
+            if choice.units is None and one.units + 1 <= self.aim.most_units(choice):
+                self._put(rated, one.units + 1)
+            return
+        load = LESS * rated.capacity.load
+        if load >= LEAST * self._first[rated.candidate.name].capacity.load:
+            capacity = replace(rated.capacity, load=load, over=rated.capacity.load)
+            less = replace(rated, capacity=capacity, score=self.aim.score(choice, load, capacity.summary))
+            self._put(less, one.units)
 
 
 def score(one: Confirmed, aim: Aim) -> float:

@@ -72,7 +72,7 @@ class Halving:
             self._rung(self._kept(most), effort)
         while unsure := self._unsure():
             self._rung(unsure, RUNGS[-1])
-        rated = tuple(sorted(self._rated.values(), key=_by_score))
+        rated = tuple(sorted(self._rated.values(), key=by_score))
         return Halved(rated, tuple(pruned), tuple(self._failed), self._runs)
 
     def _first_rung(self, entries: Sequence[Entry]) -> list[Pruned]:
@@ -97,7 +97,7 @@ class Halving:
         """Try the best so far with all effort, where its score would prune others: fewer requests flatter some."""
         if not self._aim.bounded or isfinite(self._cap):
             return
-        best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=_by_score)[:PROOFS]
+        best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=by_score)[:PROOFS]
         known = self._known()
         better = [one for one in best if not _proven(one) and one.score < known]
         self._rung([one for one in better if any(one.score < self.least(entry) <= known for entry in left)], RUNGS[-1])
@@ -126,7 +126,7 @@ class Halving:
 
     def _unsure(self) -> list[Rated]:
         """Return those among the best that were found to be so by fewer requests than others."""
-        best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=_by_score)[:FEWEST]
+        best = sorted((one for one in self._rated.values() if isfinite(one.score)), key=by_score)[:FEWEST]
         return [one for one in best if not _proven(one)]
 
     def _do(self, wave: Sequence[tuple[Entry, float]], effort: Effort, left: int) -> None:
@@ -253,7 +253,8 @@ def _most(capacity: Capacity) -> float:
     return capacity.over if isfinite(capacity.over) else 10 * capacity.load
 
 
-def _by_score(one: Rated) -> tuple[float, float, str]:
+def by_score(one: Rated) -> tuple[float, float, str]:
+    """Return what candidates are ordered by, the best first: score, what a unit carries, name."""
     return (one.score, -one.capacity.load, one.candidate.name)
 
 

@@ -14,7 +14,7 @@ from simkv.planner.confirm import with_planned
 from simkv.planner.finals import Finals, score
 from simkv.planner.found import Found, NoPlan, Pruned
 from simkv.planner.front import pareto
-from simkv.planner.halving import Entry, Halved, Halving
+from simkv.planner.halving import Entry, Halved, Halving, by_score
 from simkv.planner.load import check
 from simkv.planner.means import Means, Report
 from simkv.planner.nearest import nearest
@@ -55,7 +55,8 @@ def search(
     failed = tuple(LeftOut(c.candidate.name, c.candidate.values, f"failed: {f.message}") for c, f in halved.failed)
     if halved.failed and not halved.rated:
         raise InputError(Problem(f"no candidate can be simulated: {failed[0].name}: {halved.failed[0][1].message}"))
-    halved = replace(halved, rated=with_planned(halved.rated, aim, means), pruned=(*pruned, *halved.pruned))
+    rated = sorted(map(finals.rated, halved.rated), key=by_score)
+    halved = replace(halved, rated=with_planned(rated, aim, means), pruned=(*pruned, *halved.pruned))
     found = _found(halved, finals, slo, there.currency, (*there.left_out, *left_out, *failed))
     if found.winner is None:
         raise NoPlan(found)
