@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
@@ -63,6 +63,11 @@ class Finals:
             for confirmed in found:
                 if not confirmed.holds:
                     self._again(confirmed)
+
+    def know(self, rated: Mapping[str, Rated]) -> None:
+        """Take over what is known better of candidates by now; of loads that were lowered nothing is."""
+        if self.aim.of_load:
+            self.tried = [replace(one, rated=rated[one.rated.candidate.name]) for one in self.tried]
 
     def rated(self, one: Rated) -> Rated:
         """Return ``one`` as it was tried last, as it is where it wasn't."""

@@ -72,6 +72,14 @@ class Halving:
             self._rung(self._kept(most), effort)
         while unsure := self._unsure():
             self._rung(unsure, RUNGS[-1])
+        return self._halved(pruned)
+
+    def finish(self, rated: Sequence[Rated], pruned: Sequence[Pruned]) -> Halved:
+        """Rate ``rated``, which were rated before, with all effort; ``pruned`` are those of all runs."""
+        self._rung([self._rated[one.candidate.name] for one in rated], RUNGS[-1])
+        return self._halved(pruned)
+
+    def _halved(self, pruned: Sequence[Pruned]) -> Halved:
         rated = tuple(sorted(self._rated.values(), key=by_score))
         return Halved(rated, tuple(pruned), tuple(self._failed), self._runs)
 

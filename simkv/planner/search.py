@@ -11,7 +11,7 @@ from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.bounds import bounds
 from simkv.planner.confirm import with_planned
-from simkv.planner.finals import Finals, score
+from simkv.planner.finals import FINALISTS, Finals, score
 from simkv.planner.found import Found, NoPlan, Pruned
 from simkv.planner.front import pareto
 from simkv.planner.halving import Entry, Halved, Halving, by_score
@@ -112,6 +112,14 @@ def _within_bounds(choices: Sequence[Choice], aim: Aim, slo: Slo) -> tuple[list[
     return entries, pruned
 
 
+def _finished(halving: Halving, finals: Finals, pruned: Sequence[Pruned]) -> Halved:
+    """Find out with all effort what the winner and its runners-up carry, where few requests told so far."""
+    best = [one.rated for one in finals.holding[:FINALISTS]] if finals.aim.of_load else []
+    halved = halving.finish(best, pruned)
+    finals.know({one.candidate.name: one for one in halved.rated})
+    return halved
+
+
 def _searched(halving: Halving, finals: Finals, entries: Sequence[Entry]) -> Halved:
     """Rate and confirm; what a score pruned that didn't hold when it was confirmed is tried after all."""
     halved = halving.run(entries)
@@ -122,7 +130,7 @@ def _searched(halving: Halving, finals: Finals, entries: Sequence[Entry]) -> Hal
         again = [Entry(one.choice, one.bounds) for one in pruned]
         again = [entry for entry in again if halving.least(entry) < cap]
         if not again:
-            return replace(halved, pruned=tuple(pruned))
+            return _finished(halving, finals, pruned)
         names = {entry.choice.candidate.name for entry in again}
         halved = halving.run(again, cap)
         pruned = [one for one in pruned if one.choice.candidate.name not in names] + list(halved.pruned)
