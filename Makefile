@@ -63,6 +63,7 @@ typecheck: $(VENV)/.installed-dev
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/bench.py --trace $(TRACE)
 	$(BIN)/python benchmarks/access.py
+	$(BIN)/python benchmarks/sweep.py --plan
 
 calibrate: $(VENV)/.installed $(VENV)/.installed-torch
 	$(BIN)/simkv calibrate --ssd-path $(SSD) $(CALIBRATE)
