@@ -170,15 +170,15 @@ class Link:
 
     def _start(self) -> None:
         self.active = item = heappop(self.queue)
-        self.begun_s = self.engine.now
+        self.begun_s = begun_s = self.engine.now
         _, _, _, blocks, done = item
         nbytes = blocks * self.engine.config.engine.block_bytes
         alone_s = blocks * self.descriptors * self.latency_s + nbytes / self.bytes_per_s
         rate = nbytes / alone_s if alone_s else inf  # the mean rate first: it is what others would be scaled by
 
         def fire() -> None:
-            if self.active is not item:
-                return
+            if self.active is not item or self.begun_s != begun_s:
+                return  # it gave way, and may be under way anew
             self.active = None
             if self.queue:
                 self._start()
