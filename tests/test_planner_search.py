@@ -16,7 +16,7 @@ from simkv.errors import InputError
 from simkv.jobs.execute import execute
 from simkv.jobs.job import Failure, Job, Outcome
 from simkv.jobs.store import Store
-from simkv.planner import confirm, finals, halving
+from simkv.planner import confirm, finals, halving, means
 from simkv.planner import offered as sampled
 from simkv.planner.capacity import largest_load
 from simkv.planner.found import Confirmed, Found, NoPlan
@@ -90,8 +90,7 @@ def test_search_finds_what_brute_force_finds(seed: int) -> None:
 def test_search_is_the_same_in_whatever_order_workers_end(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = "{vary: {engine.max_num_seqs: [1, 2], hardware.step_time: [100ms, 200ms]}}"
     once = quick(plan)
-    for part in (halving, confirm):
-        monkeypatch.setattr(part, "execute", lambda *args: iter(list(execute(*args))[::-1]))
+    monkeypatch.setattr(means, "execute", lambda *args: iter(list(execute(*args))[::-1]))
     again = quick(plan)
     assert [(one.candidate.name, one.score, one.capacity.load) for one in once.candidates] == [
         (one.candidate.name, one.score, one.capacity.load) for one in again.candidates
@@ -301,17 +300,17 @@ def test_search_for_the_most_confirms_at_the_planned_load_alone() -> None:
 
 
 def test_search_failures_come_in_the_order_of_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner, failure = halving.execute, Failure("SimkvError", "broken")
+    inner, failure = means.execute, Failure("SimkvError", "broken")
 
     def left_out(order: int) -> list[str]:
-        def failing(jobs: Sequence[Job], *means: Any) -> list[Outcome]:
+        def failing(jobs: Sequence[Job], *others: Any) -> list[Outcome]:
             ended = [
                 one if one.job.label.endswith("4") else replace(one, answer=None, failure=failure)
-                for one in inner(jobs, *means)
+                for one in inner(jobs, *others)
             ]
             return ended[::order]
 
-        monkeypatch.setattr(halving, "execute", failing)
+        monkeypatch.setattr(means, "execute", failing)
         return [one.name for one in quick("{vary: {engine.max_num_seqs: [1, 2, 4]}}").left_out]
 
     assert left_out(1) == left_out(-1)

@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import inf, isfinite
 from typing import Any
 
 from simkv import __version__
 from simkv.errors import InputError
-from simkv.jobs.execute import execute
-from simkv.jobs.job import Job, Outcome
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.compare import Bench
 from simkv.planner.crossing import near
 from simkv.planner.emit import Emitted, emit
 from simkv.planner.found import Confirmed, Estimate, Found, NoPlan, Pruned, Rated
-from simkv.planner.means import Report
+from simkv.planner.means import Means, Report
 from simkv.planner.observed import Fitted, fit, read_observed
 from simkv.planner.search import search
 from simkv.planner.slo import measured
@@ -73,8 +72,9 @@ def plan(
     ``engines``: whose flags are emitted, beside the winner's own. A plan that nothing satisfies is an answer too,
     without a winner. Raises InputError for a plan, a file or an engine that makes no sense.
     """
-    evaluate = _Evaluate(workers, store, report)
-    fitted = fit(read_observed(observed), written, evaluate("fitting the machine")) if observed is not None else None
+    means = Means(workers, store, report)
+    fitting = partial(means.do, doing="fitting the machine")
+    fitted = fit(read_observed(observed), written, fitting) if observed is not None else None
     measured = fitted.measured if fitted is not None else None
     try:
         found = search(written, workers=workers, store=store, report=report, measured=measured)
@@ -84,7 +84,7 @@ def plan(
     assert found.winner is not None
     case, unit = _unit_of(found.winner)
     bench = bench_of(found)
-    sensitivity, verdict = weigh(case, unit, bench, evaluate("weighing the winner"))
+    sensitivity, verdict = weigh(case, unit, bench, partial(means.do, doing="weighing the winner"))
     emitted = emitted_of(case, engines)
     answer |= {
         "why": why(found),
@@ -94,24 +94,6 @@ def plan(
         "engine_missing": {name: one.missing for name, one in emitted.items()},
     }
     return PlanResult(answer, found, emitted, fitted)
-
-
-class _Evaluate:
-    """Does jobs with the plan's workers, and says how far they are."""
-
-    def __init__(self, workers: Workers, store: Store | None, report: Report | None) -> None:
-        self._workers, self._store, self._report = workers, store, report
-
-    def __call__(self, doing: str) -> Any:
-        """Return what does jobs, under the name of what they are for."""
-
-        def evaluate(jobs: Sequence[Job]) -> Iterable[Outcome]:
-            for number, outcome in enumerate(execute(jobs, self._workers, self._store), start=1):
-                if self._report is not None:
-                    self._report(doing, number, len(jobs))
-                yield outcome
-
-        return evaluate
 
 
 def bench_of(found: Found) -> Bench:

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from simkv.errors import SimkvError
-from simkv.jobs.execute import execute
 from simkv.planner.found import Confirmed, Estimate, Rated
 from simkv.planner.load import at_load, timed_requests
 from simkv.planner.means import Means
@@ -65,10 +64,11 @@ def confirm(wanted: Sequence[Wanted], aim: Aim, slo: Slo, means: Means) -> list[
     found = [_estimated(one, [], summaries, slo) for one, summaries in zip(deployments, first, strict=True)]
     left = [number for number, one in enumerate(found) if one.holds]
     held = [deployments[number] for number in left]
-    planned = _runs(held, 1.0, seeds, means)
-    strained = _runs(held, strain, seeds, means) if strain > 1 else [[] for _ in held]
+    more = _runs(held, strain, seeds[1:], means)
+    strained = [first[number] + others for number, others in zip(left, more, strict=True)]
+    planned = _runs(held, 1.0, seeds, means) if strain > 1 else strained
     for number, one, at_planned, at_strain in zip(left, held, planned, strained, strict=True):
-        found[number] = _estimated(one, at_planned, at_strain, slo)
+        found[number] = _estimated(one, at_planned, at_strain if strain > 1 else [], slo)
     return found
 
 
@@ -80,10 +80,7 @@ def with_planned(rated: Sequence[Rated], aim: Aim, means: Means) -> tuple[Rated,
             load = aim.planned(one.units, one.capacity.load)
             case = at_load(one.candidate.case, one.choice.resolved, load, COMPARED)
             jobs[one.candidate.name] = job_of(case, means.seed, one.candidate.name)
-    answers: dict[str, Mapping[str, Any] | None] = {}
-    for number, outcome in enumerate(execute(list(jobs.values()), means.workers, means.store), start=1):
-        answers[outcome.job.key] = outcome.answer
-        means.tell("at the planned load", number, len(jobs))
+    answers = {one.job.key: one.answer for one in means.do(list(jobs.values()), "at the planned load")}
     return tuple(
         replace(one, planned=answers.get(jobs[name].key)) if (name := one.candidate.name) in jobs else one
         for one in rated
@@ -114,13 +111,11 @@ def _runs(
         for one in deployments
     ]  # fmt: skip
     answers: dict[str, Mapping[str, Any]] = {}
-    flat = [job for some in jobs for job in some]
-    for number, outcome in enumerate(execute(flat, means.workers, means.store), start=1):
+    for outcome in means.do([job for some in jobs for job in some], "confirming the best"):
         if outcome.answer is None:
             assert outcome.failure is not None
             raise SimkvError(f"{outcome.job.label}: {outcome.failure.message}")
         answers[outcome.job.key] = outcome.answer
-        means.tell("confirming the best", number, len(flat))
     return [[answers[job.key] for job in some] for some in jobs]
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 from statistics import median
 
-from simkv.jobs.execute import execute
 from simkv.jobs.job import Failure, Job, Outcome
 from simkv.planner.bounds import Bounds
 from simkv.planner.capacity import capacity_job, from_answer
@@ -141,10 +140,8 @@ class Halving:
         """Find the capacities of one wave."""
         effort = replace(effort, seed=self._means.seed)
         jobs = [self._job(entry, effort, start) for entry, start in wave]
-        outcomes: dict[str, Outcome] = {}
-        for done, outcome in enumerate(execute(jobs, self._means.workers, self._means.store), start=1):
-            outcomes[outcome.job.key] = outcome
-            self._means.tell(f"capacities by {effort.requests:,} requests", done, len(jobs) + left)
+        doing = f"capacities by {effort.requests:,} requests"
+        outcomes = {outcome.job.key: outcome for outcome in self._means.do(jobs, doing, left)}
         self._runs += sum(len(one.answer["trials"]) for one in outcomes.values() if one.answer is not None)
         for job, (entry, _) in zip(jobs, wave, strict=True):
             self._take(entry, outcomes[job.key], effort)

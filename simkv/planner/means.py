@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from simkv.jobs.execute import execute
+from simkv.jobs.job import Job, Outcome
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 
@@ -19,9 +21,15 @@ class Means:
     workers: Workers
     store: Store | None
     report: Report | None
-    seed: int
+    seed: int = 0
+    """Of the search; what confirms has those after it."""
 
-    def tell(self, doing: str, done: int, todo: int) -> None:
-        """Say how far ``doing`` is."""
-        if self.report is not None:
-            self.report(doing, done, todo)
+    def do(self, jobs: Sequence[Job], doing: str, further: int = 0) -> Iterator[Outcome]:
+        """Yield what becomes of ``jobs``, in whatever order, and say how far ``doing`` is.
+
+        ``further``: how many jobs come after these.
+        """
+        for done, outcome in enumerate(execute(jobs, self.workers, self.store), start=1):
+            if self.report is not None:
+                self.report(doing, done, len(jobs) + further)
+            yield outcome

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -23,7 +20,8 @@ from simkv.model import ModelShape
 from simkv.profile.schema import Profile
 from simkv.scenario import calibrated, paging, placing
 from simkv.scenario import load as loading
-from simkv.scenario.base import FileRef, Section, plain
+from simkv.scenario.base import Section, plain
+from simkv.scenario.digests import client_digests, content_digest, digest
 from simkv.scenario.leaves import written
 from simkv.scenario.lower_checks import idle_ahead, idle_writing, is_moot
 from simkv.scenario.machine import idle_gpus, limits
@@ -84,7 +82,7 @@ class Resolved:
             values["workload"]["path"] = client_digests(workload.path)
         if isinstance(access, ReplayAccess):
             values["reads"] = content_digest(access.path)
-        return _sha256(values)
+        return digest(values)
 
     @cached_property
     def scenario_hash(self) -> str:
@@ -103,12 +101,7 @@ class Resolved:
             values["hardware"] = {name: figure.value for name, figure in figures if not name.startswith("price_")}
         if self.profile is not None:
             values["calibration"] = calibrated.digest(self.profile)
-        return _sha256(values)
-
-
-def _sha256(values: Mapping[str, Any]) -> str:
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+        return digest(values)
 
 
 def resolve(path: str, assignments: Sequence[str] = ()) -> Resolved:
@@ -340,36 +333,6 @@ def replaced(section: S, names: Sequence[str], value: object) -> S:
     if rest:
         value = replaced(getattr(section, first), rest, value)
     return section.model_copy(update={first: value})
-
-
-def content_digest(ref: FileRef) -> str:
-    """Return what a file counts as in a hash, its content, and a folder: the files of a trace in it, by name.
-
-    Raises InputError where it can't be read.
-    """
-    from simkv.workload.readers.files import parts
-
-    try:
-        if not os.path.isdir(ref.path):
-            return "sha256:" + _digest(ref.path)
-        listed = "\n".join(f"{file.name} {_digest(str(file))}" for file in parts(pathlib.Path(ref.path)))
-        return "sha256:" + hashlib.sha256(listed.encode()).hexdigest()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(Problem(f"can't be read: {reason}", "see the paths of the workload", ref.given)) from None
-
-
-def client_digests(ref: FileRef) -> list[str]:
-    """Return the digests of the files of clients, one or all of a folder; whatever else lies there doesn't count."""
-    from simkv.workload.clients.folder import client_files
-
-    found = client_files(pathlib.Path(ref.path))
-    return [content_digest(FileRef(str(file), str(file))) for files in found for file in (files.trace, files.dataset)]
-
-
-def _digest(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def not_realisable(scenario: Scenario, layers: loading.Layers) -> list[tuple[str, str]]:
