@@ -1,7 +1,7 @@
 """simkv: what KV-cache offloading buys an LLM server, and what it costs.
 
 Read first, in this order: ``workload/request.py`` (what arrives), ``kvcache/index.py`` (what is
-where), ``sim/config.py`` (what is simulated), ``sim/engine.py`` (when), ``run.py`` (one scenario,
+where), ``sim/config.py`` (what is simulated), ``sim/engine.py`` (when), ``simulation.py`` (one scenario,
 start to end). ``docs/architecture.md`` follows a request through them.
 
 Floor by floor; nothing imports upward:
@@ -18,11 +18,11 @@ Floor by floor; nothing imports upward:
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
 - ``results/`` metrics, warnings, verdict, the result folder; ``firstorder`` the closed
   forms beside it; ``baselines`` what it is compared with, ``reruns`` those that scenarios
-  have in common; ``run`` one scenario with its baselines
+  have in common; ``simulation`` one scenario with its baselines
 - ``hitrate/`` what caches of any size hit of a trace, without time; ``plots/`` figures
 - ``calc/`` closed forms with figures put in, each with formula, inputs and answer
 - ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch
-- ``sweep/`` one scenario at many points, each a job of ``jobs/`` whose answer is kept at once
+- ``sweeps/`` one scenario at many points, each a job of ``jobs/`` whose answer is kept at once
 - ``curves/`` closed forms as lines, simulated points on them; ``planner/`` the cheapest that holds an SLO
 - ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)
 

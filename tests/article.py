@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simkv.results.quantity import data, digits, seconds
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve
+from simkv.simulation import run_scenario
 from tests.article_program import totals
 
 ROOT = Path(__file__).parents[1]

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from simkv.jobs.workers import Workers
-from simkv.sweep.simulate import Case, Written
+from simkv.sweeps.simulate import Case, Written
 
 FILE = "small.yaml"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve_text
+from simkv.simulation import run_scenario
 from tests.test_active_scenario import BASE, DENSE
 
 NEXT = ("offload.prefetch={policy: oracle}",)

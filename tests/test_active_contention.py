@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from simkv.formulas.step import ConstantStep
 from simkv.kvcache.access import TopK
-from simkv.run import run_scenario
 from simkv.scenario.build import system_config
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import resolve_text
@@ -23,6 +22,7 @@ from simkv.sim.clock import Clock
 from simkv.sim.config import SystemConfig
 from simkv.sim.fabric import DEMAND, Lane
 from simkv.sim.tiers import Host, ReplicaTiers
+from simkv.simulation import run_scenario
 from tests import active_factory as make
 from tests.sim_factory import system_config as plain_config
 from tests.test_active_scenario import BASE, DENSE, RESIDENT, complaints

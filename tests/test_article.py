@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve
+from simkv.simulation import run_scenario
 from tests.article import PAGE, PLAIN, ROOT, RUN, TABLE, TABLES, summary, table
 from tests.article_program import RING, STEPS, needed, totals
 

@@ -13,11 +13,11 @@ from benchmarks.batch_mode import measure, typical_error
 from simkv.cli import app
 from simkv.errors import InfeasibleError, InputError
 from simkv.formulas.placement.rates import FLEXGEN_T4
-from simkv.run import run_scenario
 from simkv.scenario import presets
 from simkv.scenario.build import system_config
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved, resolve, resolve_text
+from simkv.simulation import run_scenario
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ROOT / "scenarios" / "flexgen-opt-30b-t4.yaml"

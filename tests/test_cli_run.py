@@ -150,7 +150,7 @@ def broken(*_: object, **__: object) -> None:
 
 
 def test_run_fault_of_ours_exits_1_in_two_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simkv.run.run_scenario", broken)
+    monkeypatch.setattr("simkv.simulation.run_scenario", broken)
     result = simkv("run", "small.yaml")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -160,7 +160,7 @@ def test_run_fault_of_ours_exits_1_in_two_lines(folder: Path, monkeypatch: pytes
 
 
 def test_run_fault_of_ours_shows_where_with_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simkv.run.run_scenario", broken)
+    monkeypatch.setattr("simkv.simulation.run_scenario", broken)
     monkeypatch.setenv("SIMKV_DEBUG", "1")
     assert isinstance(simkv("run", "small.yaml").exception, RuntimeError)
 
@@ -169,21 +169,21 @@ def test_run_interrupted_before_anything_is_written_exits_130(folder: Path, monk
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simkv.run.run_scenario", interrupted)
+    monkeypatch.setattr("simkv.simulation.run_scenario", interrupted)
     result = simkv("run", "small.yaml")
     assert result.exit_code == 130
     assert result.stderr == "interrupted: nothing was written\n"
 
 
 def test_run_interrupted_writes_what_is_finished_and_exits_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from simkv.run import run_scenario
+    from simkv.simulation import run_scenario
 
     def interrupted(*args: Any, **options: Any) -> Any:
         result = run_scenario(*args, **options)
         result.data.interrupted = True
         return result
 
-    monkeypatch.setattr("simkv.run.run_scenario", interrupted)
+    monkeypatch.setattr("simkv.simulation.run_scenario", interrupted)
     result = simkv("run", "small.yaml")
     assert result.exit_code == 130
     assert "interrupted: what was finished is in reports/small" in result.stderr

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from simkv.cli import app
 from simkv.cli.sweeping import counts, estimate
-from simkv.sweep.study import Tally
+from simkv.sweeps.study import Tally
 from tests.readme import BLOCK, PAGES, run
 
 SMALL = """\

@@ -22,7 +22,7 @@ from simkv.formulas.concurrency import max_concurrency
 from simkv.formulas.overlap import speedup
 from simkv.jobs.workers import Workers
 from simkv.scenario.build import workload_source
-from simkv.sweep.simulate import Written, simulate
+from simkv.sweeps.simulate import Written, simulate
 
 ROOT = Path(__file__).parents[1]
 DENSE = """\

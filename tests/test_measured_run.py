@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from simkv.results.result import RunResult
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve
+from simkv.simulation import run_scenario
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = ROOT / "scenarios" / "vllm-rtx4090-llama-3.1-8b.yaml"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve
+from simkv.simulation import run_scenario
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "mooncake-conversation.yaml"
 

@@ -25,12 +25,12 @@ from simkv.planner.observed.parameters import parameters
 from simkv.planner.observed.replay import Asked, Replayed, asked_of, replay
 from simkv.planner.observed.surface import Box, least
 from simkv.planner.observed.types import figures_of
-from simkv.run import simulate
 from simkv.scenario.as_measured import Measured, as_measured
 from simkv.scenario.build import system_config
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.sim.rundata import RunData
-from simkv.sweep.simulate import Case, Written, key_of
+from simkv.simulation import simulate
+from simkv.sweeps.simulate import Case, Written, key_of
 
 FILES = Path(__file__).parent / "observed"
 SCENARIO = """

@@ -13,7 +13,7 @@ from simkv.planner.capacity import largest_load
 from simkv.planner.offered import Turn, offered
 from simkv.planner.types import Effort, Slo
 from simkv.scenario.build import cost, engine_config
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 from tests.planner_factory import SINGLE_SERVER, SMALL, case
 
 LAX = Slo({"ttft_p95": 3.0})

@@ -14,7 +14,7 @@ from simkv.planner.load import at_load, real_load
 from simkv.planner.offered import offered
 from simkv.planner.slo import misses, slo_of
 from simkv.planner.types import Capacity, Effort, Slo, Trial
-from simkv.sweep.simulate import simulate
+from simkv.sweeps.simulate import simulate
 from tests.planner_factory import SINGLE_SERVER, SMALL, case, planned
 
 SERVICE_S, RATE = 0.1, 5.0

@@ -18,7 +18,7 @@ from simkv.planner.crossing import Crossing, Near, crossing, near, of_answer
 from simkv.planner.sensitivity import BASE, LABELS, absent, cases, sensitivity
 from simkv.planner.types import Capacity, Effort, Slo, Trial
 from simkv.scenario.scaled import RESOURCES
-from simkv.sweep.simulate import Case, Written
+from simkv.sweeps.simulate import Case, Written
 
 QUEUE = """\
 name: queue

@@ -24,7 +24,7 @@ from simkv.planner.wear import endurance, wear
 from simkv.planner.weigh import weigh
 from simkv.planner.why import Contender, against, binds, spoken
 from simkv.scenario.scaled import RESOURCES
-from simkv.sweep.simulate import Case, Written
+from simkv.sweeps.simulate import Case, Written
 
 GIB = 1 << 30
 RENTED = """\

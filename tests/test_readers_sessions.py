@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkv.errors import InputError
-from simkv.run import run_scenario
 from simkv.scenario.build import workload_source
 from simkv.scenario.resolve import resolve, resolve_text
+from simkv.simulation import run_scenario
 from simkv.workload.inspect import inspect_requests
 from simkv.workload.readers import ReadReport, SessionsSource, files, open_trace
 from simkv.workload.readers.agent_sessions import MOST_NESTED, AgentSessionsReader

@@ -9,8 +9,8 @@ import pytest
 
 from simkv.reruns import Reruns
 from simkv.results.write import summary_text
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve, resolve_text
+from simkv.simulation import run_scenario
 
 ACTIVE = """\
 name: short-active

@@ -16,11 +16,11 @@ import pytest
 from simkv.results.check import LAWS
 from simkv.results.result import RunResult
 from simkv.results.write import summary_text, write_result
-from simkv.run import run_scenario
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import Resolved, resolve, resolve_text
 from simkv.sim.rundata import REQUEST_COLUMNS
 from simkv.sim.system import System
+from simkv.simulation import run_scenario
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from simkv.baselines import without_offload
 from simkv.errors import InfeasibleError, InputError
 from simkv.formulas.step import ConstantStep
-from simkv.run import simulate
 from simkv.scenario.build import cost, system_config, workload_source
 from simkv.scenario.explain import explain
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.scenario.scaled import RESOURCES, scaled
+from simkv.simulation import simulate
 from tests.profile_factory import make_profile
 
 RENTED = """\

@@ -17,10 +17,10 @@ from simkv.formulas.interpolated import InterpolatedStep
 from simkv.formulas.step import RooflineStep
 from simkv.profile.load import write_profile
 from simkv.profile.machine import gpu_of
-from simkv.run import run_scenario
 from simkv.scenario.build import system_config
 from simkv.scenario.explain import explain, to_yaml
 from simkv.scenario.resolve import Resolved, resolve, resolve_text
+from simkv.simulation import run_scenario
 from tests.profile_factory import GIB, make_compute, make_link, make_profile
 
 ROOT = Path(__file__).parents[1]

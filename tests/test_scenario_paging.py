@@ -14,11 +14,11 @@ from simkv.formulas.kv_size import all_layers_bytes_per_token, kv_bytes_per_toke
 from simkv.formulas.pages import max_sequences, page_layout
 from simkv.model import ModelShape, StateLayers
 from simkv.results.write import summary_text
-from simkv.run import run_scenario
 from simkv.scenario.build import engine_config, system_config, workload_source
 from simkv.scenario.explain import budget_rows, to_yaml
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.sim.system import System
+from simkv.simulation import run_scenario
 from tests import shapes
 
 MODELS: dict[str, ModelShape] = {

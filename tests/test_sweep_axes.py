@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from simkv.errors import InputError
 from simkv.scenario.resolve import resolve_text
-from simkv.sweep.axes import assignments, parse_axes, parse_axis, section_axes
-from simkv.sweep.check import check, some
-from simkv.sweep.grid import MOST, grid, sample, size
-from simkv.sweep.names import ALONG, SHORT, path_of
-from simkv.sweep.paths import all_paths, exists, quantity_at
-from simkv.sweep.simulate import Written
+from simkv.sweeps.axes import assignments, parse_axes, parse_axis, section_axes
+from simkv.sweeps.check import check, some
+from simkv.sweeps.grid import MOST, grid, sample, size
+from simkv.sweeps.names import ALONG, SHORT, path_of
+from simkv.sweeps.paths import all_paths, exists, quantity_at
+from simkv.sweeps.simulate import Written
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from simkv.sweep import inert as inert_module
-from simkv.sweep.axes import Axis, assignments, parse_axes
-from simkv.sweep.check import settled
-from simkv.sweep.felt import Seen, same_figures, summary_of_inert, unfelt
-from simkv.sweep.grid import grid
-from simkv.sweep.inert import RULES, Rule, effective, inert
-from simkv.sweep.simulate import Case, Written, simulate
+from simkv.sweeps import inert as inert_module
+from simkv.sweeps.axes import Axis, assignments, parse_axes
+from simkv.sweeps.check import settled
+from simkv.sweeps.felt import Seen, same_figures, summary_of_inert, unfelt
+from simkv.sweeps.grid import grid
+from simkv.sweeps.inert import RULES, Rule, effective, inert
+from simkv.sweeps.simulate import Case, Written, simulate
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 SHORT = "workload.prompt_tokens={dist: uniform, low: 20000, high: 30000}"

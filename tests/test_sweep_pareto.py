@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from simkv.errors import InputError
-from simkv.sweep.best import front_of, lines
-from simkv.sweep.pareto import Objective, costs, front, parse_objectives
-from simkv.sweep.point import Ended, Point
-from simkv.sweep.settings import Setting, settings
+from simkv.sweeps.best import front_of, lines
+from simkv.sweeps.pareto import Objective, costs, front, parse_objectives
+from simkv.sweeps.point import Ended, Point
+from simkv.sweeps.settings import Setting, settings
 
 SMALL = st.integers(0, 6).map(float) | st.sampled_from([float("inf"), float("nan"), -1.5])
 

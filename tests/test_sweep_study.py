@@ -12,18 +12,18 @@ from simkv.errors import InputError
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.results.write import summary_text
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve_text
-from simkv.sweep import layout as layout_module
-from simkv.sweep import simulate as simulate_module
-from simkv.sweep.axes import parse_axes
-from simkv.sweep.grid import Values
-from simkv.sweep.layout import Layout, lay_out
-from simkv.sweep.point import Point, number_or_text
-from simkv.sweep.read import FILE, read
-from simkv.sweep.result import SweepResult
-from simkv.sweep.simulate import Written
-from simkv.sweep.study import Tally, carry_out, sweep
+from simkv.simulation import run_scenario
+from simkv.sweeps import layout as layout_module
+from simkv.sweeps import simulate as simulate_module
+from simkv.sweeps.axes import parse_axes
+from simkv.sweeps.grid import Values
+from simkv.sweeps.layout import Layout, lay_out
+from simkv.sweeps.point import Point, number_or_text
+from simkv.sweeps.read import FILE, read
+from simkv.sweeps.result import SweepResult
+from simkv.sweeps.simulate import Written
+from simkv.sweeps.study import Tally, carry_out, sweep
 
 ACTIVE = Written(
     """\

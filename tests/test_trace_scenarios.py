@@ -8,11 +8,11 @@ from typing import get_args
 import pytest
 
 from simkv.errors import InputError
-from simkv.run import run_scenario
 from simkv.scenario.build import workload_source
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import resolve_text
 from simkv.scenario.workload_schema import TraceColumns, TraceWorkload
+from simkv.simulation import run_scenario
 from simkv.workload.readers import READERS
 from simkv.workload.readers.log import ROLES, UNITS
 from tests import faults

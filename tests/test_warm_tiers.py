@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from simkv.errors import InputError, LawError
-from simkv.run import run_scenario, simulate
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import resolve_text
 from simkv.sim import untimed, warm
 from simkv.sim.rundata import RunData, Warmed
+from simkv.simulation import run_scenario, simulate
 from simkv.workload.handover import Handover
 
 SESSIONS = """

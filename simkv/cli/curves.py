@@ -37,7 +37,7 @@ def curves(
     from simkv.curves.folder import check_folder, text_of, write
     from simkv.curves.setting import read_setting
     from simkv.curves.study import NAMES, check_names
-    from simkv.sweep.simulate import Written
+    from simkv.sweeps.simulate import Written
 
     names = NAMES if only is None else check_names([part.strip() for part in only.split(",") if part.strip()])
     setting = read_setting(Written.read(scenario, seeded(assignments, seed)), points)

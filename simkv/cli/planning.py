@@ -17,7 +17,7 @@ from simkv.planner.emit import ENGINES
 from simkv.planner.export import STORE, check_folder, claim, write
 from simkv.planner.space import plan_of
 from simkv.scenario.load import load_text
-from simkv.sweep.simulate import Written
+from simkv.sweeps.simulate import Written
 
 
 def carry_out(

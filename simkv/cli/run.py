@@ -63,7 +63,7 @@ def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, 
     from simkv.cli.interrupt import INTERRUPTED, Interrupt
     from simkv.cli.progress import Progress
     from simkv.results.write import check_out, summary_text, write_result
-    from simkv.run import run_scenario
+    from simkv.simulation import run_scenario
 
     name = resolved.scenario.name
     gc.freeze()  # what is loaded by now stays, and what a run makes is mostly gone when it has been looked at once

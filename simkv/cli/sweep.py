@@ -14,8 +14,8 @@ from simkv.cli.run import SetOption
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simkv.sweep.pareto import Objective
-    from simkv.sweep.result import SweepResult
+    from simkv.sweeps.pareto import Objective
+    from simkv.sweeps.result import SweepResult
 
 SHOW = "show"
 _SWEEP = "sweep"
@@ -115,8 +115,8 @@ def show(
 ) -> None:
     """Print the points of the last sweep in DIR and their Pareto front, while it runs too."""
     from simkv.cli.sweeping import say_failures
-    from simkv.sweep.pareto import parse_objectives
-    from simkv.sweep.read import read
+    from simkv.sweeps.pareto import parse_objectives
+    from simkv.sweeps.read import read
 
     objectives = parse_objectives(objective) if objective is not None else None
     result = read(folder)

@@ -15,15 +15,15 @@ from simkv.errors import InfeasibleError, InputError, LawError, Problem
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.results.quantity import seconds
-from simkv.sweep.axes import GRID, Axis, parse_axes, section_axes
-from simkv.sweep.export import replace_file, write
-from simkv.sweep.layout import Layout, lay_out, loaded
-from simkv.sweep.point import Ended
-from simkv.sweep.read import FILE, SCENARIO, check_folder, read
-from simkv.sweep.result import SweepResult
-from simkv.sweep.simulate import Written
-from simkv.sweep.study import Tally
-from simkv.sweep.study import carry_out as run_all
+from simkv.sweeps.axes import GRID, Axis, parse_axes, section_axes
+from simkv.sweeps.export import replace_file, write
+from simkv.sweeps.layout import Layout, lay_out, loaded
+from simkv.sweeps.point import Ended
+from simkv.sweeps.read import FILE, SCENARIO, check_folder, read
+from simkv.sweeps.result import SweepResult
+from simkv.sweeps.simulate import Written
+from simkv.sweeps.study import Tally
+from simkv.sweeps.study import carry_out as run_all
 
 _EXAMPLE = f"name what varies, like {GRID} p=0.1:1.0:0.1 or {GRID} tiers.dram.capacity=100GiB,200GiB"
 _TOLD = 3

@@ -8,11 +8,11 @@ from textwrap import wrap
 
 from simkv.cli.guard import printable
 from simkv.cli.table import table as text_of
-from simkv.sweep.export import CSV, MEANS, PARQUET
-from simkv.sweep.pareto import Objective
-from simkv.sweep.read import FILE, SCENARIO
-from simkv.sweep.result import SweepResult
-from simkv.sweep.table import Table, front_table, table
+from simkv.sweeps.export import CSV, MEANS, PARQUET
+from simkv.sweeps.pareto import Objective
+from simkv.sweeps.read import FILE, SCENARIO
+from simkv.sweeps.result import SweepResult
+from simkv.sweeps.table import Table, front_table, table
 
 _ROWS = 100
 _WIDTH = 100

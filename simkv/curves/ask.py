@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simkv.curves.estimate import Estimate, Figure, Summary, over
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 
 @dataclass(frozen=True, slots=True)

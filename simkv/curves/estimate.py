@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from simkv.sweep.settings import half_width
+from simkv.sweeps.settings import half_width
 
 Summary = Mapping[str, Any]
 Figure = Callable[[Summary], float | None]

@@ -13,8 +13,8 @@ from simkv.curves.study import NAMES
 from simkv.jobs.store import Store
 from simkv.plots.curves import draw
 from simkv.plots.style import FORMATS
-from simkv.sweep.export import replace_file
-from simkv.sweep.owned import check_owned
+from simkv.sweeps.export import replace_file
+from simkv.sweeps.owned import check_owned
 
 ANSWER = "curves.json"
 RUNS = "runs.sqlite"

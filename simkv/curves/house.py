@@ -20,7 +20,7 @@ from simkv.scenario.active_idle import ACTIVE_IDLE
 from simkv.scenario.build import system_config
 from simkv.sim.active.assembly import make_share
 from simkv.sim.config import SystemConfig
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 from simkv.units import exact
 
 NONE, LAYER = "{policy: none}", "{policy: layer}"

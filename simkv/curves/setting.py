@@ -12,7 +12,7 @@ from simkv.scenario.placing import in_batches
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import InlineHardware, Scenario
 from simkv.scenario.workload_schema import TraceWorkload
-from simkv.sweep.simulate import Case, Written
+from simkv.sweeps.simulate import Case, Written
 
 Kind = Literal["batches", "replay", "reuse", "dense", "sparse"]
 """Static batches; a log of accesses; no active offload; active offload by what attention reads."""

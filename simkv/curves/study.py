@@ -20,7 +20,7 @@ from simkv.jobs.execute import Done, execute
 from simkv.jobs.job import Job, Outcome
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
-from simkv.sweep.simulate import job_of
+from simkv.sweeps.simulate import job_of
 
 SCHEMA_VERSION = 1
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (T_AVG, SPEEDUP, CONCURRENCY, LAMBDA)}

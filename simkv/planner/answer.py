@@ -27,7 +27,7 @@ from simkv.planner.types import Unit
 from simkv.planner.weigh import weigh
 from simkv.planner.why import why
 from simkv.scenario.as_measured import Measured
-from simkv.sweep.simulate import Case, Written
+from simkv.sweeps.simulate import Case, Written
 
 SCHEMA_VERSION = 1
 ENGINE_OF: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from simkv.planner.offered import offered
 from simkv.planner.slo import SERVED, STATIONARY, misses
 from simkv.planner.types import Capacity, Effort, Slo, Trial
 from simkv.scenario.resolve import Resolved
-from simkv.sweep.simulate import Case, key_of, simulate
+from simkv.sweeps.simulate import Case, key_of, simulate
 
 LEAST_LOAD = 1e-4
 """Of the first load tried: a unit that doesn't hold the SLO there doesn't hold it at all."""
@@ -32,7 +32,7 @@ def largest_load(case: Case, slo: Slo, effort: Effort, start: float | None = Non
     From ``start`` (absent: 1) loads go up while they are carried, or down while they aren't; the bracket is then
     halved, in ratios, until it is narrow enough. All loads see the same random numbers. Where noise makes a load
     carried above one that isn't, the answer is the one below: no load above the first that failed is tried.
-    Raises InputError, InfeasibleError as :func:`simkv.run.run_scenario` does.
+    Raises InputError, InfeasibleError as :func:`simkv.simulation.run_scenario` does.
     """
     return _Search(case, slo, effort).run(start or 1.0)
 

@@ -13,7 +13,7 @@ from simkv.planner.crossing import Crossing, Near, crossing_job, of_answer
 from simkv.planner.load import at_load
 from simkv.planner.types import Effort, Slo
 from simkv.results.quantity import share
-from simkv.sweep.simulate import Case, job_of
+from simkv.sweeps.simulate import Case, job_of
 
 Evaluate = Callable[[Sequence[Job]], Iterable[Outcome]]
 """Does jobs, in whatever order: ``lambda jobs: execute(jobs, workers)``."""

@@ -16,9 +16,9 @@ from simkv.planner.slo import SERVED, STATIONARY, measured, misses
 from simkv.planner.space import COUNT, HOSTS
 from simkv.planner.types import Slo
 from simkv.scenario.resolve import Resolved
-from simkv.sweep.leaves import leaves
-from simkv.sweep.settings import half_width
-from simkv.sweep.simulate import Case, job_of
+from simkv.sweeps.leaves import leaves
+from simkv.sweeps.settings import half_width
+from simkv.sweeps.simulate import Case, job_of
 
 REQUESTS = 4_000
 """Judged in each run."""

@@ -19,7 +19,7 @@ from simkv.planner.capacity import first_to_fail, trial
 from simkv.planner.load import real_load
 from simkv.planner.slo import measured
 from simkv.planner.types import Capacity, Effort, Slo
-from simkv.sweep.simulate import Case, key_of
+from simkv.sweeps.simulate import Case, key_of
 
 MOST_TRIALS = 8
 SLOPE = 2.0
@@ -90,7 +90,7 @@ def crossing(case: Case, slo: Slo, effort: Effort, begin: Near) -> Crossing:
     """Return the load at which ``case`` is at the limit of ``slo``, to within ``effort.precision``.
 
     All loads see the same random numbers. Raises InputError, InfeasibleError as
-    :func:`simkv.run.run_scenario` does.
+    :func:`simkv.simulation.run_scenario` does.
     """
     return _Search(case, slo, effort, begin).run()
 

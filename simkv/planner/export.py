@@ -13,8 +13,8 @@ from simkv.jobs.store import Store
 from simkv.planner.answer import PlanResult
 from simkv.plots.plan import cost_against_latency, sensitivity_bars
 from simkv.plots.style import FORMATS
-from simkv.sweep.export import replace_file
-from simkv.sweep.owned import check_owned
+from simkv.sweeps.export import replace_file
+from simkv.sweeps.owned import check_owned
 
 ANSWER, CANDIDATES, STORE = "plan.json", "candidates.csv", "plan.sqlite"
 _META = "plan"

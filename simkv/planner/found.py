@@ -11,7 +11,7 @@ from simkv.planner.bounds import Bounds
 from simkv.planner.objective import Aim
 from simkv.planner.space import Choice, LeftOut
 from simkv.planner.types import Candidate, Capacity, Effort, Slo
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 
 @dataclass(frozen=True, slots=True)

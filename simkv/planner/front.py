@@ -12,7 +12,7 @@ from simkv.planner.found import Confirmed, Front, Rated
 from simkv.planner.objective import Aim
 from simkv.planner.slo import measured
 from simkv.planner.types import Slo
-from simkv.sweep.pareto import front
+from simkv.sweeps.pareto import front
 
 
 def pareto(rated: Sequence[Rated], confirmed: Sequence[Confirmed], aim: Aim, slo: Slo) -> tuple[Front, ...]:

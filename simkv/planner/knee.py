@@ -11,7 +11,7 @@ from simkv import units
 from simkv.planner.compare import Comparison, gain, statistic
 from simkv.results.quantity import change, share
 from simkv.scenario.resolve import Resolved
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 ENOUGH = 0.95
 """Share of the whole gain that the knee has."""

@@ -20,7 +20,7 @@ from simkv.scenario.workload_schema import (
     FittedWorkload,
     TraceWorkload,
 )
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 ALWAYS: tuple[str, ...] = ("run.baselines=[]",)
 """Set in every run of the planner."""

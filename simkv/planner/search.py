@@ -25,7 +25,7 @@ from simkv.planner.space import Choice, LeftOut, Space, space
 from simkv.planner.types import Slo
 from simkv.results.quantity import seconds
 from simkv.scenario.as_measured import Measured
-from simkv.sweep.simulate import Written
+from simkv.sweeps.simulate import Written
 
 
 def search(

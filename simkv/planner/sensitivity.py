@@ -12,7 +12,7 @@ from simkv.results.quantity import change
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.scaled import RESOURCES
 from simkv.scenario.schema import InlineHardware
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 MORE = 1.1
 BASE = "base"

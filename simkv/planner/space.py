@@ -15,9 +15,9 @@ from simkv.scenario.as_measured import Measured
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.plan_schema import Plan
 from simkv.scenario.resolve import Resolved, replaced
-from simkv.sweep.axes import Axis, assignments, section_axes
-from simkv.sweep.names import short
-from simkv.sweep.simulate import Case, Written
+from simkv.sweeps.axes import Axis, assignments, section_axes
+from simkv.sweeps.names import short
+from simkv.sweeps.simulate import Case, Written
 
 MOST = 5_000
 """Combinations."""

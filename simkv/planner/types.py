@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from simkv.planner.types import Unit
 from simkv.planner.wear import wear
 from simkv.results.quantity import digits, seconds, share
 from simkv.scenario.resolve import Resolved
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 WITH, WITHOUT = "with offload", "without offload"
 NO_TIERS = (("dram", 0.0), ("ssd", 0.0))

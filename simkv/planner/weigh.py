@@ -8,7 +8,7 @@ from simkv.planner import verdict as verdicts
 from simkv.planner.compare import Bench, Evaluate, measure
 from simkv.planner.sensitivity import cases, sensitivity
 from simkv.planner.types import Unit
-from simkv.sweep.simulate import Case
+from simkv.sweeps.simulate import Case
 
 
 def weigh(case: Case, unit: Unit, bench: Bench, evaluate: Evaluate) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -17,8 +17,8 @@ from simkv.calibrate.measure.kvpool import BLOCK_TOKENS
 from simkv.errors import InputError, Problem
 from simkv.model import ModelShape
 from simkv.profile.schema import Profile
-from simkv.run import run_scenario
 from simkv.scenario.resolve import resolve_text
+from simkv.simulation import run_scenario
 
 LEAST, MOST = 0.3, 0.8
 """Transfer over computation: enough to hide, and so far below 1 that a hiccup of a drive makes no prefetch late."""

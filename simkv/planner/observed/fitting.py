@@ -30,7 +30,7 @@ from simkv.planner.observed.surface import Box, Vector, least
 from simkv.planner.observed.types import FIGURES, Observed
 from simkv.scenario.as_measured import Measured, as_measured
 from simkv.scenario.resolve import Resolved
-from simkv.sweep.simulate import Written
+from simkv.sweeps.simulate import Written
 
 Evaluate = Callable[[Sequence[Job]], Iterable[Outcome]]
 """Does jobs, in whatever order: ``lambda jobs: execute(jobs, workers)``."""

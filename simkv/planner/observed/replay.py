@@ -12,12 +12,12 @@ import numpy as np
 from simkv.errors import InfeasibleError
 from simkv.planner.observed.types import Observed, Rows, figures_of
 from simkv.rng import stream
-from simkv.run import simulate
 from simkv.scenario.as_measured import Measured, as_measured
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.workload_schema import PlainWorkload
-from simkv.sweep.simulate import Written
+from simkv.simulation import simulate
+from simkv.sweeps.simulate import Written
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from simkv.sweep.leaves import leaf, number
-from simkv.sweep.point import Ended
+from simkv.sweeps.leaves import leaf, number
+from simkv.sweeps.point import Ended
 
 
 @dataclass(frozen=True, slots=True)

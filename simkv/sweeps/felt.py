@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simkv.sweep.axes import Axis
-from simkv.sweep.inert import effective
+from simkv.sweeps.axes import Axis
+from simkv.sweeps.inert import effective
 
 _NAMES = ("scenario_hash", "seed", "warnings", "simkv_version", "question", "scenario")
 """Keys of a summary that say which run it is of, or what to think of it."""

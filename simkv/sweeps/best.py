@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
-from simkv.sweep.leaves import chosen, columns
-from simkv.sweep.pareto import DEFAULT, Objective, costs, front
-from simkv.sweep.settings import Setting
+from simkv.sweeps.leaves import chosen, columns
+from simkv.sweeps.pareto import DEFAULT, Objective, costs, front
+from simkv.sweeps.settings import Setting
 
 ANY = "any"
 """Stands for every value of an axis."""

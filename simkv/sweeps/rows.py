@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simkv.sweep.leaves import HEADLINE, leaves
-from simkv.sweep.point import Ended
-from simkv.sweep.settings import Setting
+from simkv.sweeps.leaves import HEADLINE, leaves
+from simkv.sweeps.point import Ended
+from simkv.sweeps.settings import Setting
 
 if TYPE_CHECKING:
     import pandas as pd

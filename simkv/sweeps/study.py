@@ -12,13 +12,13 @@ from simkv.jobs.job import Job, Outcome
 from simkv.jobs.local import Local
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
-from simkv.sweep.axes import Axis
-from simkv.sweep.felt import Seen, unfelt
-from simkv.sweep.layout import Layout, lay_out
-from simkv.sweep.point import Ended, Point
-from simkv.sweep.read import Command, keep_notes, keep_points
-from simkv.sweep.result import SweepResult
-from simkv.sweep.simulate import Written
+from simkv.sweeps.axes import Axis
+from simkv.sweeps.felt import Seen, unfelt
+from simkv.sweeps.layout import Layout, lay_out
+from simkv.sweeps.point import Ended, Point
+from simkv.sweeps.read import Command, keep_notes, keep_points
+from simkv.sweeps.result import SweepResult
+from simkv.sweeps.simulate import Written
 
 _COMPARED = 5_000
 """Points whose every figure is held against those beside them."""

@@ -15,11 +15,11 @@ from simkv import __version__
 from simkv.errors import InputError, Problem
 from simkv.jobs.job import Job
 from simkv.reruns import Reruns
-from simkv.run import run_scenario
 from simkv.scenario.as_measured import Measured, as_measured
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.scenario.scaled import scaled
 from simkv.scenario.text import read_text
+from simkv.simulation import run_scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _reruns(shared: Path | None) -> Reruns:
 
 
 def simulate(case: Case, seed: int, shared: Path | None = None) -> dict[str, Any]:
-    """Return the summary of one run of ``case``; raises as :func:`simkv.run.run_scenario` does.
+    """Return the summary of one run of ``case``; raises as :func:`simkv.simulation.run_scenario` does.
 
     ``shared``: a folder through which processes share the runs of baselines.
     """

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from simkv import units
 from simkv.errors import InputError, Problem
-from simkv.sweep.axes import Axis
-from simkv.sweep.paths import quantity_at
+from simkv.sweeps.axes import Axis
+from simkv.sweeps.paths import quantity_at
 
 MOST = 100_000
 """Points of one sweep."""

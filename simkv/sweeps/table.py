@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from simkv.results.metrics import METRICS
 from simkv.results.quantity import MISSING, count, data, digits, seconds, share
-from simkv.sweep.best import Front, lines
-from simkv.sweep.leaves import HEADLINE, chosen
-from simkv.sweep.order import ordered
-from simkv.sweep.result import SweepResult
-from simkv.sweep.settings import Mean, Setting
+from simkv.sweeps.best import Front, lines
+from simkv.sweeps.leaves import HEADLINE, chosen
+from simkv.sweeps.order import ordered
+from simkv.sweeps.result import SweepResult
+from simkv.sweeps.settings import Mean, Setting
 
 _SHOWERS: Mapping[str, Callable[[float | None], str]] = {"s": seconds, "B": data}
 _SHARES = ("hit_rate", "utilization", "slo_attainment", "kv_usage", "load_hidden")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.scenario import text
 from simkv.scenario.resolve import resolve_text
-from simkv.sweep.axes import Axis, assignments
+from simkv.sweeps.axes import Axis, assignments
 
 if TYPE_CHECKING:
-    from simkv.sweep.simulate import Written
+    from simkv.sweeps.simulate import Written
 
 _RESOLVED = 500
 """Values that are tried, of all axes together."""

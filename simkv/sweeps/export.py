@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkv.errors import InputError, Problem
-from simkv.sweep.result import SweepResult
-from simkv.sweep.rows import mean_rows
+from simkv.sweeps.result import SweepResult
+from simkv.sweeps.rows import mean_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from typing import Any
 
 from simkv.errors import InputError, Problem
 from simkv.jobs.store import Kept, Store
-from simkv.sweep.owned import check_owned
-from simkv.sweep.point import Ended, Point
-from simkv.sweep.result import SweepResult
+from simkv.sweeps.owned import check_owned
+from simkv.sweeps.point import Ended, Point
+from simkv.sweeps.result import SweepResult
 
 FILE = "sweep.sqlite"
 SCENARIO = "scenario.yaml"

@@ -1,7 +1,7 @@
 """Which axes can't matter at a point, and why: told before anything runs, from what the simulator does with a value.
 
 A reason here is a promise: along the axis nothing changes in the summary at that point but names, hash and warnings.
-What is merely likely to do nothing isn't named; :mod:`simkv.sweep.felt` finds it afterwards.
+What is merely likely to do nothing isn't named; :mod:`simkv.sweeps.felt` finds it afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simkv.scenario.offload_schema import DenseAccess, ReplayAccess, WindowAcces
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import Scenario
 from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ConstantArrival, PlainWorkload
-from simkv.sweep.axes import Axis
+from simkv.sweeps.axes import Axis
 
 
 class Rule(NamedTuple):

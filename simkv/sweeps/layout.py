@@ -14,14 +14,14 @@ from simkv.jobs.job import Job
 from simkv.scenario.load import load_text
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.schema import Scenario
-from simkv.sweep.axes import Axis, assignments
-from simkv.sweep.check import check, some
-from simkv.sweep.felt import Seen, summary_of_inert
-from simkv.sweep.grid import MOST, Values, grid
-from simkv.sweep.grid import sample as spread
-from simkv.sweep.inert import effective, inert
-from simkv.sweep.point import Point
-from simkv.sweep.simulate import Case, Written, job_of
+from simkv.sweeps.axes import Axis, assignments
+from simkv.sweeps.check import check, some
+from simkv.sweeps.felt import Seen, summary_of_inert
+from simkv.sweeps.grid import MOST, Values, grid
+from simkv.sweeps.grid import sample as spread
+from simkv.sweeps.inert import effective, inert
+from simkv.sweeps.point import Point
+from simkv.sweeps.simulate import Case, Written, job_of
 
 Progress = Callable[[float], None]
 """Called with the share of the points that is laid out."""

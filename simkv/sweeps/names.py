@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simkv.errors import InputError, Problem
 from simkv.scenario.problems import nearest
-from simkv.sweep import paths
+from simkv.sweeps import paths
 from simkv.units import shown
 
 SHORT: Mapping[str, str] = {

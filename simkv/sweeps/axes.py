@@ -11,9 +11,9 @@ from simkv import units
 from simkv.errors import InputError, Problem
 from simkv.scenario.quantity import Quantity
 from simkv.scenario.text import MAX_DEPTH
-from simkv.sweep.names import ALONG, Along, path_of
-from simkv.sweep.paths import quantity_at
-from simkv.sweep.ranges import MOST_VALUES, Span, expand, is_range
+from simkv.sweeps.names import ALONG, Along, path_of
+from simkv.sweeps.paths import quantity_at
+from simkv.sweeps.ranges import MOST_VALUES, Span, expand, is_range
 from simkv.units import shown
 
 GRID = "--grid"

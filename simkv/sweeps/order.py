@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 
 from simkv import units
 from simkv.errors import InputError, Problem
-from simkv.sweep.names import path_of
-from simkv.sweep.paths import quantity_at
-from simkv.sweep.point import number_or_text
-from simkv.sweep.rows import PARAMS
-from simkv.sweep.settings import Setting
+from simkv.sweeps.names import path_of
+from simkv.sweeps.paths import quantity_at
+from simkv.sweeps.point import number_or_text
+from simkv.sweeps.rows import PARAMS
+from simkv.sweeps.settings import Setting
 
 
 def ordered(

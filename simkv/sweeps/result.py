@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simkv.sweep.best import Front, front_of
-from simkv.sweep.leaves import HEADLINE, chosen, columns, nested
-from simkv.sweep.order import ordered
-from simkv.sweep.pareto import Objective
-from simkv.sweep.point import Ended, number_or_text
-from simkv.sweep.rows import PARAMS, point_rows
-from simkv.sweep.settings import Setting, settings
+from simkv.sweeps.best import Front, front_of
+from simkv.sweeps.leaves import HEADLINE, chosen, columns, nested
+from simkv.sweeps.order import ordered
+from simkv.sweeps.pareto import Objective
+from simkv.sweeps.point import Ended, number_or_text
+from simkv.sweeps.rows import PARAMS, point_rows
+from simkv.sweeps.settings import Setting, settings
 
 if TYPE_CHECKING:
     import pandas as pd
