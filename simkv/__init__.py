@@ -24,6 +24,8 @@ Floor by floor; nothing imports upward:
 - ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch
 - ``sweeps/`` one scenario at many points, each a job of ``jobs/`` whose answer is kept at once
 - ``curves/`` closed forms as lines, simulated points on them; ``planner/`` the cheapest that holds an SLO
+- ``chrometrace/`` a run's events for Perfetto; ``report/`` result folders as one page
+- ``api/`` what ``import simkv`` offers to programs and notebooks
 - ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)
 
 Inside, everything is SI: integer bytes, tokens and blocks, float seconds; names carry the unit.

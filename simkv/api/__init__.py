@@ -1,0 +1,1 @@
+"""What ``import simkv`` offers to notebooks and programs: scenarios, runs, sweeps and plans as typed results."""

@@ -1,0 +1,1 @@
+"""The events of a run as Chrome trace events, for Perfetto and chrome://tracing."""

@@ -1,0 +1,1 @@
+"""What a run's events were, one by one, in a bounded window of it."""

@@ -1,0 +1,87 @@
+"""The events of one window of a run, as columns; and what was asked to be recorded.
+
+A recording changes nothing of the run. It is bounded by rows: once ``most`` are reached the window ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Table: TypeAlias = Mapping[str, Sequence[float | int]]
+"""Columns of equal length."""
+
+STEPS = ("replica", "begin_s", "end_s", "steps", "decodes", "prefill_tokens", "wait_s")
+"""One row a macro-step: ``steps`` forward steps after one another; ``wait_s`` of it they waited for transfers."""
+TRANSFERS = ("id", "lane", "submitted_s", "end_s", "bytes", "kind", "purpose", "request", "fate")
+"""One row a transfer that ended in the window, or that was under way at its end (``end_s`` nan).
+
+``lane``: index into ``lanes``; ``kind``: index into ``KINDS``, as it was when it ended; ``purpose``: into
+``PURPOSES``; ``request``: for whom, -1: for nobody in particular; ``fate``: into ``FATES``.
+"""
+SLICES = ("transfer", "begin_s", "end_s")
+"""When a lane served a transfer: it gives way to more urgent ones in between. A lane's slices don't overlap."""
+BLOCKS = ("t_s", "tier", "pool", "what", "label", "first", "end", "transfer")
+"""One row each time a run of blocks ``first .. end-1`` of content ``label`` changes in a tier, in order of time.
+
+``tier``: index into ``TIERS``; ``pool``: number of the replica (VRAM) or of the pool within the tier; ``what``: index
+into ``WHATS``; ``label``: index into ``labels``; blocks count from the beginning of the sequence that they are of;
+``transfer``: what brings them, 0: none.
+"""
+PRIVATE = ("t_s", "tier", "pool", "blocks")
+"""Blocks that running requests hold for themselves alone (partly filled, or what they are decoding), from then on."""
+
+KINDS = ("demand", "next_step", "look_ahead", "write_back")
+PURPOSES = ("other", "load", "promote", "prefetch", "store", "spill", "cascade", "swap_out", "swap_in", "stream")
+FATES = ("none", "useful", "late", "wasted", "open")
+"""Of prefetches; ``open``: not known at the window's end."""
+TIERS = ("vram", "dram", "ssd")
+WHATS = ("there", "coming", "here", "used", "gone")
+"""``there``: as the window began; ``coming``: room is taken, bytes are on their way; ``here``: they can be read."""
+
+Rule = Literal["from_start", "latest", "asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to record. ``from_start``: from the first arrival until ``most`` rows; ``asked``: from ``begin_s`` to
+    ``end_s`` of the run; ``latest``: begins anew whenever simulated time has grown fourfold, so that the window
+    lies in the run's later part."""
+
+    rule: Rule
+    most: int
+    blocks: bool
+    """Also which blocks are where (for the player)."""
+    begin_s: float = 0.0
+    end_s: float | None = None
+
+
+PLAYER = Wanted("latest", 6_000, blocks=True)
+TRACE_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was recorded, from ``begin_s`` to ``end_s`` of simulated time."""
+
+    begin_s: float
+    end_s: float
+    run_end_s: float
+    whole: bool
+    """It covers the run from the first arrival to the last end."""
+    full: bool
+    """It ended since it had as many rows as it may have."""
+    lanes: Sequence[str]
+    """Names: ``replica 0 h2d``, ``replica 0 d2h``, ``host 0 ssd_read``, ..."""
+    steps: Table
+    transfers: Table
+    slices: Table
+    blocks: Table
+    private: Table
+    labels: Sequence[str]
+    """What content is, for people: ``session 12``, ``shared prefix 3``, ``request 7``."""
+    last_use_s: Sequence[float] = ()
+    """By row of ``blocks`` that is ``there``: when it was used last before the window, nan where nobody knows."""
+    uses: Sequence[int] = ()
+    """By row of ``blocks`` that is ``there``: how often it was used before the window."""
