@@ -32,6 +32,10 @@ into ``WHATS``; ``label``: index into ``labels``; blocks count from the beginnin
 PRIVATE = ("t_s", "tier", "pool", "blocks")
 """Blocks that running requests hold for themselves alone (partly filled, or what they are decoding), from then on."""
 
+POOLS = ("tier", "pool", "capacity_blocks", "block_bytes", "block_tokens")
+"""One row a pool of the system, in order of tier and number: its room in blocks, as ``blocks`` and ``private`` count
+them there (a lower tier's may be units of several of VRAM's), and what one of those is."""
+
 KINDS = ("demand", "next_step", "look_ahead", "write_back")
 PURPOSES = ("other", "load", "promote", "prefetch", "store", "spill", "cascade", "swap_out", "swap_in", "stream")
 FATES = ("none", "useful", "late", "wasted", "open")
@@ -79,6 +83,7 @@ class Recording:
     slices: Table
     blocks: Table
     private: Table
+    pools: Table
     labels: Sequence[str]
     """What content is, for people: ``session 12``, ``shared prefix 3``, ``request 7``."""
     last_use_s: Sequence[float] = ()
