@@ -11,29 +11,29 @@ from typing import Any
 
 from simkv.results.quantity import count, data, digits, seconds, share
 from simkv.results.result import RunResult
-
-Summary = Mapping[str, Any]
+from simkv.results.words import (
+    LATENCIES,
+    PARTS,
+    RESOURCES,
+    TIERS,
+    WAITS,
+    Summary,
+    attainment_texts,
+    closed_label,
+    preemption_text,
+    quantity,
+    target_texts,
+)
 
 MAX_WIDTH = 100
 _LABEL = 13
-_CLOSED_LABELS = {"speedup_most": "speedup at most", "speedup_most_article": "the article's bound 1 + T_t / T_c ="}
 _BAR = 30
 _WARNINGS = 5
 _CLASSES = 4
 _LINES = 6
-_UNIT_SUFFIX = re.compile(r"(_bytes)?(_per)?_s$|_bytes$")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[A-Za-z]{1,3}\b)|(?<=±) |(?<=E2E) (?=\d)")
 
-_LATENCIES = (("TTFT", "ttft_s"), ("ITL", "itl_s"), ("TPOT", "tpot_s"), ("E2E", "e2e_s"), ("queue", "queue_s"))
-_PARTS = (
-    ("queue", "queue"), ("load DRAM", "load_dram"), ("load SSD", "load_ssd"), ("prefill", "prefill"),
-    ("decode", "decode"), ("recompute", "recompute"), ("preempted", "preempted"),
-)  # fmt: skip
-_SOURCES = (("VRAM", "vram", "█"), ("DRAM", "dram", "▓"), ("SSD", "ssd", "▒"))
-_RESOURCES = (
-    ("GPU", "gpu"), ("H2D link", "h2d"), ("D2H link", "d2h"), ("DRAM", "dram"), ("SSD reads", "ssd_read"),
-    ("SSD writes", "ssd_write"),
-)  # fmt: skip
+_MARKS = {"vram": "█", "dram": "▓", "ssd": "▒"}
 _ASCII = str.maketrans(
     {"█": "#", "▓": "=", "▒": "-", "░": ".", "±": "+/-", "·": "|", "…": "...", "←": "<-", "│": "|", "×": "x"}
 )
@@ -89,11 +89,11 @@ def _warnings(summary: Summary, width: int) -> Iterator[str]:
 
 def _latencies(summary: Summary) -> Iterator[str]:
     plain = summary["baselines"].get("no_offload")
-    if all(summary[key] is None for _, key in _LATENCIES):
+    if all(summary[key] is None for _, key in LATENCIES):
         return
     head = f"{'Latency':<{_LABEL}}{'mean':>8}{'':11}" + "".join(f"{p:>9}" for p in ("p50", "p95", "p99", "max"))
     yield head + (f"{'no offload: mean':>18}{'p95':>9}" if plain else "")
-    for label, key in _LATENCIES:
+    for label, key in LATENCIES:
         values = summary[key]
         if values is None:
             continue
@@ -133,7 +133,7 @@ def _spread(values: Mapping[str, Any]) -> str:
 def _shares(summary: Summary, width: int) -> Iterator[str]:
     rates = summary["hit_rate"]
     if rates:
-        named = [f"{label} {share(rates[key])}" for label, key, _ in _SOURCES if rates[key] or key == "vram"]
+        named = [f"{label} {share(rates[key])}" for label, key in TIERS if rates[key] or key == "vram"]
         text = f"{' · '.join(named)} · computed {share(rates['miss'])} · ceiling {share(rates['ceiling'])}"
         yield from _labelled("Prompt from", f"{_hit_bar(rates)}  {text}", width)
         plain = summary["baselines"].get("no_offload")
@@ -144,7 +144,7 @@ def _shares(summary: Summary, width: int) -> Iterator[str]:
     parts = summary["time_breakdown_s"]
     total = sum(parts.values()) if parts else 0.0
     if total > 0:
-        named = [f"{label} {share(parts[key] / total)}" for label, key in _PARTS if parts[key] / total >= 0.0005]
+        named = [f"{label} {share(parts[key] / total)}" for label, key in PARTS if parts[key] / total >= 0.0005]
         yield from _labelled("Time goes to", " · ".join(named), width)
 
 
@@ -154,9 +154,8 @@ def _active(summary: Summary, width: int) -> Iterator[str]:
         return
     closed = summary["closed_form"]
     parts = [f"T_step {seconds(summary['t_step_s'])}", f"computing {seconds(summary['t_compute_s'])}"]
-    waits = (("loads", "waiting for loads"), ("writes", "waiting for write-backs"), ("cpu", "waiting for the CPU"),
-             ("contention", "computing slowed"))  # fmt: skip
-    parts += [f"{what} {seconds(summary['t_wait_s'][key])}" for key, what in waits if summary["t_wait_s"][key]]
+    waits = summary["t_wait_s"]
+    parts += [f"{what} {seconds(waits[key])}" for what, key in WAITS if waits[key]]
     if "t_step_s" in closed:
         parts.append(f"closed form {seconds(closed['t_step_s'])}")
     yield from _labelled("Decode step", " · ".join(parts), width)
@@ -187,7 +186,7 @@ def _closed(formula: float | None, show: Callable[[float], str]) -> str:
 def _hit_bar(rates: Mapping[str, float]) -> str:
     """Return a bar of hits by tier, ``│`` where an infinite cache would end."""
     cells, filled, done = "", 0.0, 0
-    for _, key, mark in _SOURCES:
+    for key, mark in _MARKS.items():
         filled += rates[key]
         until = round(filled * _BAR)
         cells += mark * (until - done)
@@ -216,19 +215,7 @@ def _throughput(summary: Summary, width: int) -> Iterator[str]:
 
 def _targets(summary: Summary) -> list[str]:
     attained = summary["slo_attainment"]
-    if not attained:
-        return []
-    found = [
-        f"{name.replace('_', ' ')} {seconds(target['value'])} "
-        f"{'<=' if target['met'] else 'MISSES'} {seconds(target['limit'])}"
-        for name, target in attained["targets"].items()
-        if target["value"] is not None
-    ]
-    found.append(f"{share(attained['overall'])} of requests meet it")
-    found += [f"{name} {share(value)}" for name, value in attained["classes"].items()]
-    if summary["goodput_requests_per_s"] is not None:
-        found.append(f"goodput {digits(summary['goodput_requests_per_s'])} requests/s")
-    return found
+    return [*(text for text, _ in target_texts(attained)), *attainment_texts(summary)] if attained else []
 
 
 def _cost(summary: Summary) -> str:
@@ -249,7 +236,7 @@ def _resources(summary: Summary) -> Iterator[str]:
 
 
 def _resource_rows(summary: Summary) -> Iterator[str]:
-    for label, key in _RESOURCES:
+    for label, key in RESOURCES:
         busy, moved = summary["utilization"][key], summary["bytes"].get(key)
         if busy is None or not (busy or moved):
             continue
@@ -259,7 +246,7 @@ def _resource_rows(summary: Summary) -> Iterator[str]:
 
 def _room(summary: Summary) -> Iterator[str]:
     parts = []
-    for label, key, _ in _SOURCES:
+    for label, key in TIERS:
         usage = summary["kv_usage"][key]
         if usage is None or usage["mean"] is None:
             continue
@@ -283,11 +270,9 @@ def _running(summary: Summary) -> Iterator[str]:
     staged = summary["closed_form"].get("concurrency_with_staging")
     if staged is not None and staged != running["formula"]:
         text += f", {count(staged)} with staging buffers and whole blocks"
-    if summary["preemptions"]:
-        text += f" · {summary['preemptions']:,} preemptions, {count(summary['recomputed_tokens'])} tokens recomputed"
-        swap = summary["swap"]
-        if swap:
-            text += f", {data(swap['out_bytes'])} swapped out and {data(swap['in_bytes'])} back"
+    preempted = preemption_text(summary)
+    if preempted:
+        text += f" · {preempted}"
     yield f"  {'running':<{_LABEL - 2}}{text}{_mark(summary, 'max_num_seqs')}"
 
 
@@ -310,24 +295,11 @@ def _beside(key: str, value: object, summary: Summary) -> str:
         value = value.get("value")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or key.startswith("concurrency"):
         return ""
-    label = _CLOSED_LABELS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ").replace(
-        "published", "FlexGen's formula:"
-    )
     simulated = summary.get(key)
     if isinstance(simulated, Mapping):
         simulated = simulated.get("mean")
-    text = f"{label} {_quantity(key, value)}"
-    return f"{text} (simulated {_quantity(key, simulated)})" if isinstance(simulated, (int, float)) else text
-
-
-def _quantity(key: str, value: float) -> str:
-    if key.endswith("_bytes_per_s"):
-        return f"{digits(value / 1e9)} GB/s"
-    if key.endswith("_per_s"):
-        return f"{count(value)}/s"
-    if key.endswith("_s"):
-        return seconds(value)
-    return data(value) if key.startswith("bytes") or key.endswith("_bytes") else count(value)
+    text = f"{closed_label(key)} {quantity(key, value)}"
+    return f"{text} (simulated {quantity(key, simulated)})" if isinstance(simulated, (int, float)) else text
 
 
 def _where(summary: Summary, out_dir: Path | None, width: int) -> Iterator[str]:
