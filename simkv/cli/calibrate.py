@@ -98,15 +98,19 @@ def calibrate(
     measuring.check_base(base)
     if form is _VERIFY:
         assert verify_only is not None
+        from simkv.calibrate.opening import check_verifiable
+
         bench = measuring.bench_of(verify_only, ssd_path)
-        measuring.check_verifiable(bench, "--verify-only")
+        check_verifiable(bench, "--verify-only")
         profile = measuring.verified(verify_only, bench)
         written = _written(profile, verify_only, verify_only.with_suffix(".png").exists())
     elif form is _IMPORT:
         profile, written = _imported(imports or [], _Place(name, out, base, plot))
     else:
-        bench = measuring.open_bench(
-            measuring.kind_of(device), quick=quick, ssd_path=ssd_path, model=model, dtype=dtype, threads=threads,
+        from simkv.calibrate.opening import kind_of, open_bench
+
+        bench = open_bench(
+            kind_of(device), quick=quick, ssd_path=ssd_path, model=model, dtype=dtype, threads=threads,
             hot_pool=hot_pool,
         )  # fmt: skip
         profile, written = _measured(bench, imports or [], _Place(name, out, base, plot), fresh, verify)
@@ -138,9 +142,10 @@ def _measured(
     """Measure, write, verify: the profile is there before the verification runs."""
     from simkv.calibrate.assemble import assemble
     from simkv.calibrate.environment import device_name, environment, link_in_use
+    from simkv.calibrate.opening import check_verifiable
 
     if verify:
-        measuring.check_verifiable(bench)
+        check_verifiable(bench)
     figures = _figures(imports)
     name, out = place.named(device_name(bench.backend))
     machine = environment(bench.backend, bench.ssd_path)

@@ -1,4 +1,4 @@
-"""Ctrl-C, and what means the same; between two events of a run, not in the middle of one, so that it is whole."""
+"""What Ctrl-C, and what means the same, does to a command: it ends in order, with exit code 130."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any
 
 import typer
 
+from simkv.interrupt import STOPS, Interrupt
+
+__all__ = ["INTERRUPTED", "Interrupt", "kept_in", "stoppable"]
+
 INTERRUPTED = 130
-_STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Asked to stop: by its user, by the system or a batch queue, by a terminal that closes."""
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def stoppable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in _STOPS}
+    before = {number: signal.getsignal(number) for number in STOPS}
     theirs = [number for number, handler in before.items() if handler is signal.SIG_DFL]
     try:
         for number in theirs:
@@ -46,34 +46,3 @@ def kept_in(folder: Path, file: str) -> Iterator[None]:
         text = f"interrupted: what was finished is kept in {folder / file}; the same command goes on"
         print(text, file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
-
-
-class Interrupt:
-    """While entered, the first Ctrl-C waits for :meth:`check`; a second one interrupts at once."""
-
-    def __init__(self) -> None:
-        self._asked = False
-        self._before: dict[signal.Signals, Any] = {}
-        self._alone = threading.current_thread() is threading.main_thread()  # only there signals can be handled
-
-    def __enter__(self) -> Interrupt:
-        if self._alone:
-            taken = [number for number in _STOPS if signal.getsignal(number) is not signal.SIG_IGN]
-            self._before = {number: signal.signal(number, self._note) for number in taken}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt where Ctrl-C was pressed since."""
-        if self._asked:
-            raise KeyboardInterrupt
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
-            raise KeyboardInterrupt
-        self._asked = True

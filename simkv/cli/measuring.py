@@ -1,4 +1,4 @@
-"""What ``simkv calibrate`` does between its options and its answer: open the device, measure with progress, verify."""
+"""What ``simkv calibrate`` does between its options and its answer: check them, measure with progress, verify."""
 
 from __future__ import annotations
 
@@ -7,72 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import typer
 
 from simkv.errors import InputError, Problem
-from simkv.units import short
 
 if TYPE_CHECKING:
-    from simkv.calibrate.backend import Kind
     from simkv.calibrate.partial import Partial
     from simkv.calibrate.session import Measured, Stage
     from simkv.calibrate.task import Bench, Task
     from simkv.profile.schema import Profile
 
-_HOT_POOL_BYTES = 2 << 30
-_LEAST_POOL_BYTES = 64 << 20
-_MOST_OF_MEMORY = 0.5
 _LONGEST_NAME, _MOST_THREADS = 100, 4096
-
-
-def kind_of(device: str | None) -> Kind:
-    """Return the device that is asked for, or the best that there is. Raises :class:`InputError` without torch."""
-    from simkv.calibrate.backend import Kind, load_torch
-
-    torch = load_torch()
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    for kind in get_args(Kind):
-        if device == kind:
-            return kind  # type: ignore[no-any-return]
-    raise InputError(Problem("is no kind of device", "write cuda or cpu", path="--device", value=device))
-
-
-def open_bench(
-    kind: Kind, *, quick: bool, ssd_path: Path | None, model: str | None, dtype: str | None, threads: int | None,
-    hot_pool: float | None,
-) -> Bench:  # fmt: skip
-    """Return what is measured. Raises :class:`InputError` where it can't be."""
-    from simkv.calibrate.backend import open_backend
-    from simkv.calibrate.model import check_fits
-    from simkv.calibrate.plan import MODELS
-    from simkv.calibrate.task import Bench
-    from simkv.catalog import load_model
-
-    for option, value, needs in (("--threads", threads, "cpu"), ("--hot-pool", hot_pool, "cpu")):
-        if value is not None and kind != needs:
-            raise InputError(Problem(f"does nothing with --device {kind}", "leave it out", path=option))
-    pool_bytes = int(_HOT_POOL_BYTES if hot_pool is None else hot_pool) if kind == "cpu" else 0
-    if kind == "cpu":
-        _check_room(pool_bytes)
-    backend, shape = open_backend(kind, dtype, threads), load_model(model or MODELS[kind])
-    check_fits(backend, shape)
-    return Bench(backend, shape, quick, ssd_path, pool_bytes)
-
-
-def _check_room(pool_bytes: int) -> None:
-    from simkv.calibrate.environment import memory_bytes
-
-    memory = memory_bytes()
-    if memory is not None and pool_bytes > _MOST_OF_MEMORY * memory:
-        what, mend = f"more than half of this machine's {short(memory, 'size')}", "give less"
-    elif pool_bytes < _LEAST_POOL_BYTES:
-        what, mend = "too small", f"the least is {short(_LEAST_POOL_BYTES, 'size')}"
-    else:
-        return
-    raise InputError(Problem(what, mend, path="--hot-pool", value=short(pool_bytes, "size")))
 
 
 def check_name(name: str | None) -> None:
@@ -184,19 +131,6 @@ def _kept(partial: Partial, tasks: tuple[Task, ...]) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def check_verifiable(bench: Bench, option: str = "--verify") -> None:
-    """Raise InputError, before anything is measured, where a verification has nowhere to put KV."""
-    from simkv.catalog import list_models
-
-    if bench.backend.kind == "cpu" and bench.ssd_path is None:
-        what = "on a CPU, KV below the pool lies on a drive"
-        raise InputError(Problem(what, "name a folder on it: --ssd-path DIR", path=option))
-    name = bench.model.name
-    if name not in list_models():
-        what, mend = "is not in the catalogue, and scenarios of a verification name their model", f"leave out {option}"
-        raise InputError(Problem(what, mend, path="--model", value=name))
-
-
 def verified(path: Path, bench: Bench) -> Profile:
     """Return the profile in ``path``, verified on this machine; the file then holds that too."""
     from simkv.calibrate.verify import verify
@@ -220,6 +154,7 @@ def bench_of(path: Path, ssd_path: Path | None) -> Bench:
     """Return what the profile in ``path`` was measured with. Raises :class:`InputError` on another machine."""
     from simkv.calibrate.assemble import other_machine
     from simkv.calibrate.environment import environment
+    from simkv.calibrate.opening import open_bench
     from simkv.profile.load import read_profile
 
     profile = read_profile(path)

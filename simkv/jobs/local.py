@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -115,15 +116,21 @@ class Local:
 
 @contextlib.contextmanager
 def _for_children() -> Iterator[None]:
-    """What processes that start inside inherit: Ctrl-C is kept from them, and numpy has one thread."""
-    before = dict(os.environ)
+    """What processes that start inside inherit: Ctrl-C is kept from them, and numpy has one thread.
+
+    They don't import the user's script (jobs are simkv's own functions), which would run it once more in each of
+    them where it has no ``if __name__ == "__main__"``.
+    """
+    before, main = dict(os.environ), sys.modules["__main__"]
     blocks = hasattr(signal, "pthread_sigmask")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
     try:
         for name in _THREADS:
             os.environ.setdefault(name, "1")
+        sys.modules["__main__"] = types.ModuleType("__main__")
         yield
     finally:
+        sys.modules["__main__"] = main
         for name in _THREADS:
             if name not in before:
                 del os.environ[name]

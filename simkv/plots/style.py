@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,6 +17,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 INK, FAINT = "#222222", "#8A8A8A"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 FORMATS = ("png", "svg")
+REPORT_INCHES = (5.6, 3.6)
+"""Of a figure in a report: two stand beside each other on a wide screen, and one is readable on a narrow one."""
 
 _TITLE_WIDTH = 78
 _PANELS_A_ROW, _PANEL_INCHES = 3, (5.8, 4.4)
@@ -44,6 +47,19 @@ _RC: Any = {
     "ytick.color": FAINT,
     "ytick.labelcolor": INK,
 }
+
+
+_DPI: ContextVar[float | None] = ContextVar("dots_per_inch", default=None)
+
+
+@contextmanager
+def dots_per_inch(dpi: float) -> Iterator[None]:
+    """Draw pictures inside with so many dots an inch, instead of those for print."""
+    token = _DPI.set(dpi)
+    try:
+        yield
+    finally:
+        _DPI.reset(token)
 
 
 @contextmanager
@@ -78,9 +94,18 @@ def _page(file: BinaryIO, form: str, size_inches: tuple[float, float]) -> Iterat
         page: Figure = Figure(figsize=size_inches, layout="constrained")
         FigureCanvasAgg(page)
         yield page
-        page.savefig(file, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+        metadata = {"Date": None} if form == "svg" else {"Software": None}
+        page.savefig(file, format=form, dpi=_DPI.get() or _RC["savefig.dpi"], metadata=metadata)
 
 
 def label_side(axes: Axes, columns: int = 1) -> None:
     """Put the legend to the right of the axes, where it hides nothing."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, ncols=columns)
+
+
+def label_below(axes: Axes, columns: int = 2) -> None:
+    """Put the legend under the axes, where it takes nothing of their width."""
+    page = axes.get_figure(root=True)
+    assert page is not None, "axes are on a page"
+    handles, labels = axes.get_legend_handles_labels()
+    page.legend(handles, labels, loc="outside lower left", ncols=columns, fontsize=9.0, columnspacing=1.2)

@@ -1,0 +1,42 @@
+"""Ctrl-C, and what means the same, between two events of a run, not in the middle of one, so that it is whole."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Asked to stop: by its user, by the system or a batch queue, by a terminal that closes."""
+
+
+class Interrupt:
+    """While entered, the first Ctrl-C waits for :meth:`check`; a second one interrupts at once."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._before: dict[signal.Signals, Any] = {}
+        self._alone = threading.current_thread() is threading.main_thread()  # only there signals can be handled
+
+    def __enter__(self) -> Interrupt:
+        if self._alone:
+            taken = [number for number in STOPS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._note) for number in taken}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt where Ctrl-C was pressed since."""
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
