@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from simkv.plots.style import FAINT, INK, MARKERS, PALETTE, figure, label_side, panels
+from simkv.plots.style import (
+    FAINT,
+    INK,
+    MARKERS,
+    PALETTE,
+    REPORT_INCHES,
+    figure,
+    label_below,
+    label_side,
+    panels,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,11 +29,24 @@ _DEMAND, _AHEAD, _LINE, _SHADE = PALETTE[1], PALETTE[2], PALETTE[0], "#E8EEF4"
 _TITLE_SIZE = 10.0
 _TITLE_WIDTH = 90
 _ZOOM_BELOW = 0.3
+_OVER_P = "p (share of each sequence's KV in VRAM)"
 
 
 def draw(name: str, curve: Curve, file: BinaryIO, form: str) -> None:
     """Draw the curve ``name`` into ``file`` as ``form`` (png or svg)."""
     _DRAWN[name](curve, file, form)
+
+
+def panel_names(name: str, curve: Curve) -> tuple[str, ...]:
+    """Return the panels that the curve ``name`` is made of, that with its finding first."""
+    return tuple(panel for panel in _PANELS[name] if panel != "near" or _zoomed(curve))
+
+
+def draw_panel(name: str, panel: str, curve: Curve, file: BinaryIO, form: str) -> None:
+    """Draw one panel of the curve ``name`` alone, without a title."""
+    with figure("", file, form, REPORT_INCHES) as axes:
+        _PANELS[name][panel](axes, curve)
+        label_below(axes)
 
 
 def _wrapped(title: str, width: int) -> str:
@@ -32,55 +55,72 @@ def _wrapped(title: str, width: int) -> str:
 
 
 def _t_avg(curve: Curve, file: BinaryIO, form: str) -> None:
-    marks, lines = curve["marks"], _of(curve, "closed form")
-    title = _wrapped(curve["title"], _TITLE_WIDTH)
-    with panels(title, file, form, 2) as (access, step):
-        hits = [100 * row["p_hit"] for row in lines]
-        access.plot(hits, [1e6 * row["closed_t_avg_s"] for row in lines], color=_LINE, label="T_avg, closed form")
-        _points(access, _of(curve, "on demand"), "p_hit", "t_avg_s", _DEMAND, 0, "simulated: by itself", 100, 1e6)
-        waits = [row for row in _of(curve, "on demand") if row["exposed_s"]]
-        _plain(access, waits, "p_hit", "exposed_s", INK, 4, "simulated: the GPU waits for it", 100, 1e6)
-        _logarithmic(access)
-        access.set_ylabel("Time of a read (µs, logarithmic)")
+    with panels(_wrapped(curve["title"], _TITLE_WIDTH), file, form, 2) as (access, step):
+        _access(access, curve)
         access.set_title("An access: one (block, layer) that attention reads", fontsize=_TITLE_SIZE)
-        step.plot(hits, [row["step_on_demand"] for row in lines], color=_DEMAND, label="T_c + T_t, on demand")
-        step.plot(hits, [row["step_overlapped"] for row in lines], color=_AHEAD, linestyle="--",
-                  label="max(T_c, T_t), perfect overlap")  # fmt: skip
-        _points(step, _of(curve, "on demand"), "p_hit", "step_ratio", _DEMAND, 0, "simulated, on demand", 100)
-        _points(
-            step,
-            _of(curve, "prefetch"),
-            "p_hit",
-            "step_ratio",
-            _AHEAD,
-            1,
-            f"simulated, prefetch {marks['prefetch']}",
-            100,
-        )
-        step.set_ylabel("Decode step (times all-resident)")
-        step.set_ylim(bottom=0)
-        felt = marks["simulated_on_demand"] or marks["closed_on_demand"]
+        access.legend()
+        _step(step, curve)
+        felt = curve["marks"]["simulated_on_demand"] or curve["marks"]["closed_on_demand"]
         step.set_title(f"A decode step: at 90 % hits {felt:.3g} times all-resident on demand", fontsize=_TITLE_SIZE)
-        for axes in (access, step):
-            axes.axvline(100 * marks["p_hit"], color=FAINT, linestyle=(0, (1, 2)))
-            axes.set_xlabel("Hit rate p_hit (% of reads in VRAM as a step begins)")
-            axes.legend()
+        step.legend()
+
+
+def _access(axes: Axes, curve: Curve) -> None:
+    """Draw what a read takes over p_hit."""
+    lines = _of(curve, "closed form")
+    axes.plot(_hits(lines), [1e6 * row["closed_t_avg_s"] for row in lines], color=_LINE, label="T_avg, closed form")
+    _points(axes, _of(curve, "on demand"), "p_hit", "t_avg_s", _DEMAND, 0, "simulated: by itself", 100, 1e6)
+    waits = [row for row in _of(curve, "on demand") if row["exposed_s"]]
+    _plain(axes, waits, "p_hit", "exposed_s", INK, 4, "simulated: the GPU waits for it", 100, 1e6)
+    _logarithmic(axes)
+    axes.set_ylabel("Time of a read (µs, logarithmic)")
+    _over_hits(axes, curve)
+
+
+def _step(axes: Axes, curve: Curve) -> None:
+    """Draw how long a decode step takes over p_hit."""
+    lines, ahead = _of(curve, "closed form"), f"simulated, prefetch {curve['marks']['prefetch']}"
+    hits = _hits(lines)
+    axes.plot(hits, [row["step_on_demand"] for row in lines], color=_DEMAND, label="T_c + T_t, on demand")
+    axes.plot(hits, [row["step_overlapped"] for row in lines], color=_AHEAD, linestyle="--",
+              label="max(T_c, T_t), perfect overlap")  # fmt: skip
+    _points(axes, _of(curve, "on demand"), "p_hit", "step_ratio", _DEMAND, 0, "simulated, on demand", 100)
+    _points(axes, _of(curve, "prefetch"), "p_hit", "step_ratio", _AHEAD, 1, ahead, 100)
+    axes.set_ylabel("Decode step (times all-resident)")
+    axes.set_ylim(bottom=0)
+    _over_hits(axes, curve)
+
+
+def _hits(rows: Sequence[Row]) -> list[float]:
+    return [100 * row["p_hit"] for row in rows]
+
+
+def _over_hits(axes: Axes, curve: Curve) -> None:
+    axes.axvline(100 * curve["marks"]["p_hit"], color=FAINT, linestyle=(0, (1, 2)))
+    axes.set_xlabel("Hit rate p_hit (% of reads in VRAM as a step begins)")
 
 
 def _speedup(curve: Curve, file: BinaryIO, form: str) -> None:
-    feasible = curve["marks"]["beta_feasible"]
-    title = _wrapped(curve["title"], _TITLE_WIDTH)
-    if feasible >= _ZOOM_BELOW:
+    if not _zoomed(curve):
         with figure(curve["title"], file, form) as axes:
             _speedup_panel(axes, curve, 1.0)
             label_side(axes)
         return
-    with panels(title, file, form, 2) as (whole, near):
+    with panels(_wrapped(curve["title"], _TITLE_WIDTH), file, form, 2) as (whole, near):
         _speedup_panel(whole, curve, 1.0)
         whole.set_title("The article's S(β), all of it", fontsize=_TITLE_SIZE)
-        _speedup_panel(near, curve, 1.25 * feasible)
+        _near(near, curve)
         near.set_title("What one step can hide", fontsize=_TITLE_SIZE)
         label_side(near)
+
+
+def _zoomed(curve: Curve) -> bool:
+    """Say whether what one step can hide is too little to be seen on the whole curve."""
+    return bool(curve["marks"]["beta_feasible"] < _ZOOM_BELOW)
+
+
+def _near(axes: Axes, curve: Curve) -> None:
+    _speedup_panel(axes, curve, 1.25 * curve["marks"]["beta_feasible"])
 
 
 def _speedup_panel(axes: Axes, curve: Curve, until: float) -> None:
@@ -106,38 +146,55 @@ def _speedup_panel(axes: Axes, curve: Curve, until: float) -> None:
 
 
 def _concurrency(curve: Curve, file: BinaryIO, form: str) -> None:
-    points, lines, marks = _of(curve, "simulated"), _of(curve, "closed form"), curve["marks"]
-    title = _wrapped(curve["title"], int(1.4 * _TITLE_WIDTH))
-    with panels(title, file, form, 3) as (fits, rate, wait):
-        shares = [row["residency"] for row in lines]
-        fits.step(shares, [row["c_max"] for row in lines], where="post", color=_LINE, label="C_max, closed form")
-        fits.step(shares, [row["staged"] for row in lines], where="post", color=_AHEAD, linestyle="--",
-                  label="fits with staging and seats")  # fmt: skip
-        _plain(fits, points, "residency", "running_max", _DEMAND, 0, "simulated, at most")
-        _points(fits, points, "residency", "running_mean", INK, 4, "simulated, mean")
-        if any(row["c_max"] > marks["seats"] for row in points):
-            fits.axhline(marks["seats"], color=FAINT, linestyle=(0, (1, 2)), label=f"max_num_seqs {marks['seats']}")
-        _upward(fits, "Sequences at once", [row["c_max"] for row in lines])
-        closed = [row for row in points if row["closed_step_s"]]
-        shares = [row["residency"] for row in closed]
-        rate.plot(
-            shares, [row["closed_tokens_per_s"] for row in closed], color=_LINE, label="fits / T_step, closed form"
-        )
-        _points(rate, points, "residency", "output_tokens_per_s", _DEMAND, 0, "simulated")
-        best = marks["best"]
-        rate.plot(best["residency"], best["output_tokens_per_s"], color=INK, marker="o", markersize=10,
-                  fillstyle="none", linestyle="", label=f"most: p = {best['residency']:g}")  # fmt: skip
-        rate.set_ylim(bottom=0)
-        rate.set_ylabel("Throughput (output tokens/s)")
-        wait.plot(shares, [1e3 * row["closed_step_s"] for row in closed], color=_LINE, label="T_step, closed form")
-        _points(wait, points, "residency", "itl_p95_s", _DEMAND, 0, "simulated, p95", 1, 1e3)
-        if marks["itl_p95_slo_s"] is not None:
-            wait.axhline(1e3 * marks["itl_p95_slo_s"], color=FAINT, linestyle=(0, (1, 2)), label="slo.itl_p95")
-        _plain(wait, points, "residency", "itl_mean_s", INK, 4, "simulated, mean", 1, 1e3)
-        _upward(wait, "Inter-token latency (ms)", [row["itl_p95_s"] for row in points])
-        for axes in (fits, rate, wait):
-            axes.set_xlabel("p (share of each sequence's KV in VRAM)")
+    with panels(_wrapped(curve["title"], int(1.4 * _TITLE_WIDTH)), file, form, 3) as three:
+        for axes, draw_on in zip(three, (_fits, _rate, _wait), strict=True):
+            draw_on(axes, curve)
             axes.legend()
+
+
+def _fits(axes: Axes, curve: Curve) -> None:
+    """Draw how many sequences run at once over p."""
+    points, lines, seats = _of(curve, "simulated"), _of(curve, "closed form"), curve["marks"]["seats"]
+    shares = [row["residency"] for row in lines]
+    axes.step(shares, [row["c_max"] for row in lines], where="post", color=_LINE, label="C_max, closed form")
+    axes.step(shares, [row["staged"] for row in lines], where="post", color=_AHEAD, linestyle="--",
+              label="fits with staging and seats")  # fmt: skip
+    _plain(axes, points, "residency", "running_max", _DEMAND, 0, "simulated, at most")
+    _points(axes, points, "residency", "running_mean", INK, 4, "simulated, mean")
+    if any(row["c_max"] > seats for row in points):
+        axes.axhline(seats, color=FAINT, linestyle=(0, (1, 2)), label=f"max_num_seqs {seats}")
+    _upward(axes, "Sequences at once", [row["c_max"] for row in lines])
+    axes.set_xlabel(_OVER_P)
+
+
+def _rate(axes: Axes, curve: Curve) -> None:
+    """Draw the throughput over p."""
+    points, closed, best = _of(curve, "simulated"), _closed(curve), curve["marks"]["best"]
+    axes.plot([row["residency"] for row in closed], [row["closed_tokens_per_s"] for row in closed], color=_LINE,
+              label="fits / T_step, closed form")  # fmt: skip
+    _points(axes, points, "residency", "output_tokens_per_s", _DEMAND, 0, "simulated")
+    axes.plot(best["residency"], best["output_tokens_per_s"], color=INK, marker="o", markersize=10,
+              fillstyle="none", linestyle="", label=f"most: p = {best['residency']:g}")  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("Throughput (output tokens/s)")
+    axes.set_xlabel(_OVER_P)
+
+
+def _wait(axes: Axes, curve: Curve) -> None:
+    """Draw the inter-token latency over p."""
+    points, closed, slo_s = _of(curve, "simulated"), _closed(curve), curve["marks"]["itl_p95_slo_s"]
+    axes.plot([row["residency"] for row in closed], [1e3 * row["closed_step_s"] for row in closed], color=_LINE,
+              label="T_step, closed form")  # fmt: skip
+    _points(axes, points, "residency", "itl_p95_s", _DEMAND, 0, "simulated, p95", 1, 1e3)
+    if slo_s is not None:
+        axes.axhline(1e3 * slo_s, color=FAINT, linestyle=(0, (1, 2)), label="slo.itl_p95")
+    _plain(axes, points, "residency", "itl_mean_s", INK, 4, "simulated, mean", 1, 1e3)
+    _upward(axes, "Inter-token latency (ms)", [row["itl_p95_s"] for row in points])
+    axes.set_xlabel(_OVER_P)
+
+
+def _closed(curve: Curve) -> list[Row]:
+    return [row for row in _of(curve, "simulated") if row["closed_step_s"]]
 
 
 def _upward(axes: Axes, label: str, values: Sequence[float]) -> None:
@@ -161,16 +218,21 @@ def _logarithmic(axes: Axes) -> None:
 
 def _lambda(curve: Curve, file: BinaryIO, form: str) -> None:
     with figure(curve["title"], file, form) as axes:
-        axes.axvspan(0.5, 0.8, color=_SHADE, label="the article's 0.5 to 0.8")
-        for series, colour, style in (("lru", _LINE, "-"), ("lfu", _AHEAD, "--"), ("ceiling", FAINT, (0, (1, 2)))):
-            for row in _of(curve, series):
-                label = series.upper() if series != "ceiling" else "ceiling (no limit)"
-                axes.axhline(100 * row["hit_rate"], color=colour, linestyle=style, label=label)
-        _points(axes, _of(curve, "score"), "lambda", "hit_rate", _DEMAND, 0, "score(λ), simulated", 1, 100)
-        axes.set_xlabel("λ (1: recency alone, 0: frequency alone)")
-        axes.set_ylabel(f"Hit rate (% of {curve['marks']['unit']})")
-        axes.ticklabel_format(axis="y", useOffset=False)
+        _weighed(axes, curve)
         label_side(axes)
+
+
+def _weighed(axes: Axes, curve: Curve) -> None:
+    """Draw the hit rate over λ."""
+    axes.axvspan(0.5, 0.8, color=_SHADE, label="the article's 0.5 to 0.8")
+    for series, colour, style in (("lru", _LINE, "-"), ("lfu", _AHEAD, "--"), ("ceiling", FAINT, (0, (1, 2)))):
+        for row in _of(curve, series):
+            label = series.upper() if series != "ceiling" else "ceiling (no limit)"
+            axes.axhline(100 * row["hit_rate"], color=colour, linestyle=style, label=label)
+    _points(axes, _of(curve, "score"), "lambda", "hit_rate", _DEMAND, 0, "score(λ), simulated", 1, 100)
+    axes.set_xlabel("λ (1: recency alone, 0: frequency alone)")
+    axes.set_ylabel(f"Hit rate (% of {curve['marks']['unit']})")
+    axes.ticklabel_format(axis="y", useOffset=False)
 
 
 def _of(curve: Curve, series: str) -> list[Row]:
@@ -212,4 +274,10 @@ _DRAWN: dict[str, Callable[[Curve, BinaryIO, str], None]] = {
     "speedup": _speedup,
     "concurrency": _concurrency,
     "lambda": _lambda,
+}
+_PANELS: Mapping[str, Mapping[str, Callable[[Axes, Curve], None]]] = {
+    "t_avg": {"step": _step, "access": _access},
+    "speedup": {"whole": lambda axes, curve: _speedup_panel(axes, curve, 1.0), "near": _near},
+    "concurrency": {"throughput": _rate, "sequences": _fits, "latency": _wait},
+    "lambda": {"hits": _weighed},
 }

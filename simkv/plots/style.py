@@ -17,6 +17,11 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 INK, FAINT = "#222222", "#8A8A8A"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 FORMATS = ("png", "svg")
+SMALL = (5.6, 3.6)
+"""Inches of a figure in a report: two stand beside each other, and one can be read on a narrow screen."""
+TIER_COLOURS = {"vram": PALETTE[0], "dram": PALETTE[2], "ssd": PALETTE[4], "miss": FAINT}
+RUN, WITHOUT = PALETTE[0], PALETTE[1]
+"""This run, and what it is compared with."""
 REPORT_INCHES = (5.6, 3.6)
 """Of a figure in a report: two stand beside each other on a wide screen, and one is readable on a narrow one."""
 
