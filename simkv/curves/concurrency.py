@@ -127,7 +127,7 @@ def _title(marks: dict[str, Any]) -> str:
 def _about(ground: Ground) -> Iterator[str]:
     house = ground.full
     yield from words.of_house(house, f"at each p {_WAVES} waves of as many sequences as fit, each")
-    yield words.of_seeds(ground.setting.house_seeds)
+    yield words.of_seeds(ground.setting.house_seeds, ground.setting.house_drawn)
     yield (
         "C_max = floor((M_VRAM - M_model) / (p S_seq)), S_seq the KV of a whole sequence; what fits has whole blocks, "
         f"staging buffers and the engine's seats (max_num_seqs {house.seats}). The lines of throughput and ITL are of "

@@ -179,11 +179,9 @@ def _tells(gain: dict[str, float] | None) -> bool:
 
 def _about(setting: Setting, marks: dict[str, Any]) -> Iterator[str]:
     yield f"The scenario as it is, with eviction policy score. Hits are {marks['of']}."
+    yield words.of_seeds(setting.own_seeds, setting.own_drawn)
     if len(setting.own_seeds) > 1:
-        yield words.of_seeds(setting.own_seeds)
         yield "All λ have the same random numbers, and differences between them are taken seed by seed."
-    else:
-        yield words.of_seeds(setting.own_seeds)
     if not _of_reads(setting):
         yield "The ceiling is what a cache without limit would hit."
 

@@ -57,40 +57,52 @@ class Setting:
         return self.scenario.offload.vram_budget is not None
 
     @property
+    def house_drawn(self) -> bool:
+        """Whether anything is drawn at random where sequences are of equal length: what attention reads may be."""
+        return self.kind == "sparse" and not isinstance(self.scenario.offload.access, WindowAccess)
+
+    @property
     def house_seeds(self) -> tuple[int, ...]:
-        """Seeds of sequences of equal length: one, where what attention reads isn't drawn either."""
-        access = self.scenario.offload.access
-        drawn = self.kind == "sparse" and not isinstance(access, WindowAccess)
-        return self.seeds if drawn else self.seeds[:1]
+        """Seeds of sequences of equal length: one, where nothing is drawn."""
+        return self.seeds if self.house_drawn else self.seeds[:1]
+
+    @property
+    def own_drawn(self) -> bool:
+        """Whether anything is drawn at random in the scenario as it is: nothing, where a trace says it all."""
+        workload = self.scenario.workload
+        fixed = isinstance(workload, TraceWorkload) and workload.arrival is None and self.kind in ("reuse", "dense")
+        return not fixed and self.kind != "replay"
 
     @property
     def own_seeds(self) -> tuple[int, ...]:
-        """Seeds of the scenario as it is: one, where a trace says it all."""
-        workload = self.scenario.workload
-        fixed = isinstance(workload, TraceWorkload) and workload.arrival is None and self.kind in ("reuse", "dense")
-        return self.seeds[:1] if fixed or self.kind == "replay" else self.seeds
+        """Seeds of the scenario as it is: one, where nothing is drawn."""
+        return self.seeds if self.own_drawn else self.seeds[:1]
 
     def case(self, *assignments: str) -> Case:
         """Return the scenario with ``assignments`` over it, without baselines."""
         return Case(self.written, ("run.baselines=[]", *assignments))
 
 
-def read_setting(written: Written, steps: int) -> Setting:
-    """Return what the curves of ``written`` start from; raises InputError and InfeasibleError as a run does."""
+def read_setting(written: Written, steps: int, seeds: int = SEEDS) -> Setting:
+    """Return what the curves of ``written`` start from; raises InputError and InfeasibleError as a run does.
+
+    ``seeds``: how many; more where the scenario asks for more, unless it is one.
+    """
     resolved = Case(written).resolve()
     run = resolved.scenario.run
-    first, count = run.seed, max(SEEDS, run.replications)
+    first, count = run.seed, max(seeds, run.replications) if seeds > 1 else 1
     return Setting(
         written=written,
         resolved=resolved,
-        kind=_kind(resolved.scenario),
+        kind=kind_of(resolved.scenario),
         lengths=mean_lengths(workload_source(resolved, first)),
         seeds=tuple(range(first, first + count)),
         steps=steps,
     )
 
 
-def _kind(scenario: Scenario) -> Kind:
+def kind_of(scenario: Scenario) -> Kind:
+    """Return what kind of scenario it is to curves."""
     if in_batches(scenario):
         return "batches"
     if isinstance(scenario.offload.access, ReplayAccess):

@@ -52,7 +52,8 @@ def _residency(ground: Ground) -> float | None:
     return setting.residency
 
 
-def _size(ground: Ground) -> int:
+def house_size(ground: Ground) -> int:
+    """Return how many sequences the house has: those that fit at its p; 0 for those of a log."""
     if ground.setting.kind == "replay":
         return 0
     residency = _residency(ground)
@@ -62,7 +63,7 @@ def _size(ground: Ground) -> int:
 
 def _ask(ground: Ground, name: str, prefetch: str) -> Ask | None:
     """Return the question, or None where the scenario's accesses don't allow such a prefetch."""
-    case = ground.full.case(_residency(ground), _size(ground), prefetch)
+    case = ground.full.case(_residency(ground), house_size(ground), prefetch)
     try:
         case.resolve()
     except SimkvError:
@@ -71,7 +72,9 @@ def _ask(ground: Ground, name: str, prefetch: str) -> Ask | None:
 
 
 def _first(ground: Ground) -> Sequence[Ask]:
-    without = Ask(NOTHING_AHEAD, ground.full.case(_residency(ground), _size(ground), NONE), ground.setting.house_seeds)
+    without = Ask(
+        NOTHING_AHEAD, ground.full.case(_residency(ground), house_size(ground), NONE), ground.setting.house_seeds
+    )
     schedules = (_ask(ground, name, text) for name, text in _SCHEDULES[ground.setting.kind].items())
     return [without, *(ask for ask in schedules if ask is not None)]
 
@@ -185,7 +188,7 @@ def _about(ground: Ground, answers: Answers, times: tuple[float, float]) -> Iter
     setting = ground.setting
     size = answers[NOTHING_AHEAD].summaries[0]["requests"]["finished"]
     yield from words.of_house(ground.full, words.sequences(size))
-    yield words.of_seeds(setting.house_seeds)
+    yield words.of_seeds(setting.house_seeds, setting.house_drawn)
     if setting.shares_budget:
         yield f"offload.vram_budget is the scenario's, {setting.scenario.offload.vram_budget:g}."
     elif setting.kind != "replay":

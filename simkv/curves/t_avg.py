@@ -62,8 +62,8 @@ def _why_not(setting: Setting) -> str | None:
     return None
 
 
-def _size(ground: Ground) -> int:
-    """Return how many sequences: those that fit whole, so that all-resident can be compared with."""
+def house_size(ground: Ground) -> int:
+    """Return how many sequences the house has: those that fit whole, so that all-resident can be compared with."""
     fits = max(1, ground.full.staged(1.0))
     return min(fits, _MOST_SPARSE) if ground.setting.kind == "sparse" else fits
 
@@ -77,7 +77,7 @@ def _first(ground: Ground) -> Sequence[Ask]:
     if ground.setting.kind == "replay":
         size = 0
     else:
-        size = _size(ground)
+        size = house_size(ground)
     kinds = ((ON_DEMAND, NONE), (PREFETCH, ground.full.own_prefetch()))
     return [
         Ask(f"{name} {p:g}", ground.full.case(p, size, prefetch), ground.setting.house_seeds)
@@ -224,7 +224,7 @@ def _about(ground: Ground, points: Points, own: str) -> Iterator[str]:
     size = first["requests"]["finished"]
     same = "the most that fit whole" if ground.setting.kind != "sparse" or size < _MOST_SPARSE else "at most 32"
     yield from words.of_house(ground.full, f"the same {words.sequences(size)} at each p ({same})")
-    yield words.of_seeds(ground.setting.house_seeds)
+    yield words.of_seeds(ground.setting.house_seeds, ground.setting.house_drawn)
     yield (
         f"p goes over {words.listed(p for p, *_ in points)}; p_hit is the share of reads that lie in VRAM as a step "
         f"begins. Each p runs without prefetch (on demand) and with prefetch {own}."

@@ -68,9 +68,11 @@ def quality(setting: Setting) -> Iterable[str]:
         )
 
 
-def of_seeds(seeds: tuple[int, ...]) -> str:
-    """Say what the intervals are of."""
-    if len(seeds) == 1:
+def of_seeds(seeds: tuple[int, ...], drawn: bool) -> str:
+    """Say what the intervals are of; ``drawn``: whether anything is drawn at random."""
+    if drawn and len(seeds) == 1:
+        return f"One seed ({seeds[0]}): points have no interval, and small differences between them may be chance."
+    if not drawn:
         return "Nothing in it is drawn at random: each point is one run, exact, and has no interval."
     return f"Points are means over {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), bars their 95 % intervals (t)."
 
