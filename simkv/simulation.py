@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from simkv.scenario.calibrated import is_calibrated, pieces_outside
 from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import Resolved
 from simkv.sim.config import SystemConfig
+from simkv.sim.record.recording import Wanted
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
 from simkv.workload.handover import Handover
@@ -46,11 +47,13 @@ def run_scenario(
     audit: bool = False,
     progress: Progress | None = None,
     reruns: Reruns | None = None,
+    record: Sequence[Wanted] = (),
 ) -> RunResult:
     """Simulate ``resolved`` and what it is compared with; Ctrl-C ends it early with what is finished.
 
     ``step_exact`` walks every engine step (slow, the same answer); ``audit`` checks the laws of
-    INVARIANTS.md on the way; ``reruns`` remembers baselines for scenarios that have them in common.
+    INVARIANTS.md on the way; ``reruns`` remembers baselines for scenarios that have them in common;
+    ``record`` says of which windows of the run itself every event is kept (``RunData.recordings``).
     Raises InputError (a trace that doesn't read), InfeasibleError, and LawError where an audited law
     doesn't hold.
     """
@@ -60,7 +63,7 @@ def run_scenario(
     parts = 1 + len(names)
     source = workload_source(resolved, seed)
     expected = _expected_requests(resolved, source) if progress is not None else None
-    data = simulate(config, source, expected, _part(progress, 0, parts))
+    data = simulate(config, source, expected, _part(progress, 0, parts), record)
     odd = (*_odd_rows(resolved, source), *_outside_calibration(resolved, config))
     baselines: dict[str, RunData] = {}
     missing = ""
@@ -94,7 +97,11 @@ def run_scenario(
 
 
 def simulate(
-    config: SystemConfig, source: Source, expected: int | None = None, progress: Progress | None = None
+    config: SystemConfig,
+    source: Source,
+    expected: int | None = None,
+    progress: Progress | None = None,
+    record: Sequence[Wanted] = (),
 ) -> RunData:
     """Run one system on a workload of about ``expected`` requests (None: unknown).
 
@@ -108,7 +115,7 @@ def simulate(
             share = ended / expected if expected else now_s / until if until else 0.0
             progress(min(1.0, share))
 
-    data = System(config, source).run(report)
+    data = System(config, source, record=record).run(report)
     if data.arrived == 0 and not data.interrupted:
         raise InfeasibleError("the workload has no request within the run: nothing to simulate; lengthen run.duration")
     if config.audit and not data.interrupted:

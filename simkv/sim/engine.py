@@ -8,6 +8,8 @@ boundary instead; both use :mod:`simkv.sim.series`, so their times agree to the 
 
 from __future__ import annotations
 
+from math import inf
+
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import Timer
 from simkv.sim.holdings import Holdings
@@ -47,6 +49,8 @@ class Engine(ReplicaEngine):
         self._allocated = 0
         """Decode blocks are allocated for all steps before this one."""
         self._begun_s = 0.0
+        self._alone_s = inf
+        """What the step under way, which waits for transfers, takes without; inf: it doesn't wait."""
         self._version = 0
         self._asleep = True
         self._offer_again = False
@@ -140,6 +144,11 @@ class Engine(ReplicaEngine):
         tokens = live.context(max(self._allocated, live.step0))
         return self.config.blocks(tokens) - live.handle.end + live.side_blocks
 
+    def under_way(self) -> tuple[float, int, int] | None:
+        """Return when the steps under way began, who decodes in them, and their prompt tokens; None when idle."""
+        tokens = sum(chunk.tokens for chunk in self.chunks)
+        return (self._begun_s, self.batch.size, tokens) if self.batch.size or self.chunks else None
+
     # ---- the event
 
     def _fire_at(self, time_s: float) -> None:
@@ -173,6 +182,10 @@ class Engine(ReplicaEngine):
             series = self.series
             self.recorder.step_row((self._begun_s, series.step_s(self.step), series.growth_s, steps, size))
             self._allocate_to(self._target)
+        if self.log is not None:
+            tokens = sum(chunk.tokens for chunk in self.chunks)
+            wait_s = max(0.0, now - self._begun_s - self._alone_s)
+            self.log.step(self.number, self._begun_s, now, steps, size, tokens, wait_s)
         self.step = self._target
         changed = False
         if self.chunks:
@@ -255,7 +268,7 @@ class Engine(ReplicaEngine):
     def _begin(self, now: float, changed: bool) -> None:
         chunks = self.chunks
         gauge = self.gauge
-        self._begun_s = now
+        self._begun_s, self._alone_s = now, inf
         if not chunks and not self.batch.size:
             if gauge.busy:
                 gauge.update(now)
@@ -297,7 +310,9 @@ class Engine(ReplicaEngine):
             compute_s = self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
         self._target = self.step + 1
         self.series.once(now, self.step, compute_s)
-        if not begin_waiting(self, now, compute_s):
+        if begin_waiting(self, now, compute_s):
+            self._alone_s = compute_s
+        else:
             self._fire_at(self.series.begins_s(self._target))
 
     def _mixed_s(self) -> float:

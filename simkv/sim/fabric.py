@@ -10,10 +10,15 @@ transfer unless somebody's rate changes under way.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, inf
+from typing import TYPE_CHECKING
 
 from simkv.sim.clock import TRANSFER_RANK, Clock, Timer
+from simkv.sim.record.errand import Errand
+
+if TYPE_CHECKING:
+    from simkv.sim.record.log import Sink
 
 DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
 """Kinds of transfer, most urgent first (design: demand > next step > look-ahead > write-back)."""
@@ -23,10 +28,22 @@ KINDS = 4
 class Transfer:
     """Bytes on their way over one lane."""
 
-    __slots__ = ("bytes", "cap_bytes_per_s", "done", "hindered_s", "level", "remaining", "stop")
+    __slots__ = (
+        "bytes", "cap_bytes_per_s", "done", "errand", "hindered_s", "level", "remaining", "stop", "submitted_s",
+    )  # fmt: skip
 
-    def __init__(self, nbytes: int, cap_bytes_per_s: float, level: int, done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        nbytes: int,
+        cap_bytes_per_s: float,
+        level: int,
+        done: Callable[[], None],
+        submitted_s: float,
+        errand: Errand,
+    ) -> None:
         self.bytes = nbytes
+        self.submitted_s = submitted_s
+        self.errand = errand
         self.cap_bytes_per_s = cap_bytes_per_s
         """Its rate when alone, descriptor latencies included."""
         self.level = level
@@ -61,6 +78,9 @@ class Lane:
         self._hinderers = 0
         self.rate = 0.0
         self.since_s = 0.0
+        self.served_since_s = 0.0
+        """Since when it serves the active transfer without a break."""
+        self.log: Sink | None = None
         self.version = 0
         self.busy_s = 0.0
         self.busy_since_s = 0.0
@@ -88,15 +108,17 @@ class Lane:
         done: Callable[[], None],
         rank: int = 0,
         most_bytes_per_s: float = inf,
+        errand: Errand | None = None,
     ) -> Transfer:
         """Queue a transfer of ``nbytes`` in ``descriptors`` pieces; ``done()`` is called when it is through.
 
         ``priority`` is its kind (DEMAND, ...); within the kind a lower ``rank`` goes first. ``most_bytes_per_s``:
-        what its ends can take, where that is less than the lane.
+        what its ends can take, where that is less than the lane. ``errand``: what it is for, where somebody tells.
         """
         level = priority * self.fabric.ranks + rank
         alone_s = max(self.service_s(nbytes, descriptors), nbytes / most_bytes_per_s)
-        transfer = Transfer(nbytes, nbytes / alone_s if alone_s > 0 else inf, level, done)
+        cap_bytes_per_s = nbytes / alone_s if alone_s > 0 else inf
+        transfer = Transfer(nbytes, cap_bytes_per_s, level, done, self.fabric.clock._now, errand or Errand())
         self.submitted_bytes += nbytes
         active = self.active
         self.queues[level].append(transfer)
@@ -136,8 +158,14 @@ class Lane:
 
     def in_flight_bytes(self) -> int:
         """Bytes submitted and not delivered."""
-        waiting = sum(t.bytes for queue in self.queues for t in queue)
-        return waiting + (self.active.bytes if self.active else 0)
+        return sum(transfer.bytes for transfer in self.in_flight())
+
+    def in_flight(self) -> Iterator[Transfer]:
+        """Yield what was submitted and isn't through, the active one first."""
+        if self.active is not None:
+            yield self.active
+        for queue in self.queues:
+            yield from queue
 
     def carried_share(self, transfer: Transfer) -> float:
         """Return how much of ``transfer`` is through by now, 0 to 1."""
@@ -171,7 +199,7 @@ class Lane:
                     self.busy_since_s = now
                 self.active = queue.popleft()
                 self.rate = 0.0
-                self.since_s = now
+                self.since_s = self.served_since_s = now
                 return
 
     def set_rate(self, rate: float) -> None:
@@ -205,6 +233,8 @@ class Lane:
             active.remaining = active.stop
             active.stop = 0.0
             self.queues[active.level].appendleft(active)
+        if self.log is not None:
+            self._tell(self.log, active, over)
         if any(self.queues):
             self._start_next()
         else:
@@ -213,6 +243,12 @@ class Lane:
         self.fabric.rebalance()
         if over:
             active.done()
+
+    def _tell(self, log: Sink, transfer: Transfer, over: bool) -> None:
+        """``transfer`` isn't served any more: have it recorded while nobody is."""
+        self.active = None
+        log.served(self, transfer, over)
+        self.active = transfer
 
     def busy_until(self, now: float) -> float:
         """Busy seconds up to ``now``."""

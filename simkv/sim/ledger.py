@@ -25,8 +25,10 @@ class SwapCounts:
 class Ledger:
     """Transfers of one host by their ids; its replicas share it."""
 
-    def __init__(self) -> None:
-        self.last = 0
+    def __init__(self, number: int = 0, of: int = 1) -> None:
+        """The ``number``-th ``of`` so many: a transfer has an id that none of another host has."""
+        self._of = of
+        self.last = number + 1 - of
         self.waiters: dict[int, list[Done]] = {}
         self.carriers: dict[int, tuple[Lane, Transfer]] = {}
         self.refused_stores = 0
@@ -36,7 +38,7 @@ class Ledger:
 
     def open(self) -> int:
         """Return a new transfer's id."""
-        self.last += 1
+        self.last += self._of
         self.waiters[self.last] = []
         return self.last
 

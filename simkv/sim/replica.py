@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from simkv.sim.active.measured import Measured
 from simkv.sim.backlog import Backlog
@@ -17,6 +17,9 @@ from simkv.sim.mover import Mover
 from simkv.sim.recorder import Recorder
 from simkv.sim.tiers import ReplicaTiers
 from simkv.workload.request import Request
+
+if TYPE_CHECKING:
+    from simkv.sim.record.log import Sink
 
 
 class Waiting(Protocol):
@@ -73,6 +76,10 @@ class ReplicaEngine(ABC):
         self.macro_steps = 0
         self.preemptions = 0
         self.load_waits = 0
+        self.log: Sink | None = None
+        """Whom to tell of steps; None while nobody records."""
+        self._busy_s = 0.0
+        """How long the GPU had computed in all when the pass under way began (kept where it waits within one)."""
 
     @property
     def live_requests(self) -> int:
@@ -96,6 +103,18 @@ class ReplicaEngine(ABC):
     @abstractmethod
     def enqueue(self, live: Live) -> None:
         """Take in an arrival."""
+
+    def under_way(self) -> tuple[float, int, int] | None:
+        """Return when the steps under way began, who decodes in them, and their prompt tokens; None when idle."""
+        return None
+
+    def _tell_pass(self, log: Sink, now: float) -> None:
+        """Have the step that ends now recorded; the GPU has paused in it wherever it wasn't busy."""
+        begun = self.under_way()
+        assert begun is not None, "a step ends that never began"
+        begun_s, decodes, tokens = begun
+        wait_s = now - begun_s - (self.gauge.busy_s - self._busy_s)
+        log.step(self.number, begun_s, now, 1, decodes, tokens, max(0.0, wait_s))
 
     def sync(self) -> None:  # noqa: B027 (where every step is an event there is nothing to do)
         """Bring the replica's memory up to now."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.sim.active.measured import Measured
+from simkv.sim.record.recording import Recording
 
 REQUEST_COLUMNS: dict[str, str] = {
     # name: numpy dtype. One row a request that ended (finished or rejected), in the order they ended.
@@ -126,3 +127,5 @@ class RunData:
     warmed: Warmed | None = None
     """What passed untimed before the run; None where tiers were cold."""
     wall_s: float = 0.0
+    recordings: tuple[Recording, ...] = ()
+    """What was asked to be recorded, in the order asked."""

@@ -40,8 +40,10 @@ class Sampler:
             del rows[1::2]
             self.interval_s *= 2
             self.ticks = self.ticks // 2 + self.ticks % 2
-        next_s = self._begin_s + self.ticks * self.interval_s
-        system.clock.at(max(system.clock.now, next_s), SAMPLER_RANK, self._tick)
+        next_s = max(system.clock.now, self._begin_s + self.ticks * self.interval_s)
+        if system.windows is not None:
+            system.windows.tick(system.clock.now, next_s)
+        system.clock.at(next_s, SAMPLER_RANK, self._tick)
 
     def _sample(self) -> None:
         system = self.system

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict
 from math import nan
 from time import perf_counter
@@ -18,6 +18,8 @@ from simkv.sim.gauge import Together
 from simkv.sim.ledger import Ledger
 from simkv.sim.live import Live
 from simkv.sim.mover import Mover
+from simkv.sim.record.recording import Wanted
+from simkv.sim.record.windows import Windows
 from simkv.sim.recorder import Recorder
 from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.router import make_router
@@ -40,8 +42,17 @@ Listener = Callable[[int, float], None]
 class System:
     """Hosts, replicas and a router, fed by a source."""
 
-    def __init__(self, config: SystemConfig, source: Source, engine_type: EngineType | None = None) -> None:
-        """``engine_type``: makes the replicas' engines, where the one that ``config`` asks for isn't meant."""
+    def __init__(
+        self,
+        config: SystemConfig,
+        source: Source,
+        engine_type: EngineType | None = None,
+        record: Sequence[Wanted] = (),
+    ) -> None:
+        """``engine_type``: makes the replicas' engines, where the one that ``config`` asks for isn't meant.
+
+        ``record``: of which windows every event is to be kept.
+        """
         if config.replicas < 1 or config.engine.num_gpu_blocks < 1:
             raise InfeasibleError("no room for a single KV block: nothing can be served")
         self.config = config
@@ -69,10 +80,11 @@ class System:
         self.warmed = _warm(self, source) if isinstance(source, Handover) else None
         self.audit = _audit(self) if config.audit else None
         self.sampler = Sampler(self, config.sample_s)
+        self.windows = Windows(self, record) if record else None
 
     def _add_host(self, replicas: int) -> None:
         host = Host(self.clock, self.config, replicas, self.classes)
-        ledger = Ledger()
+        ledger = Ledger(len(self.hosts), min(self.config.hosts, self.config.replicas))
         self.hosts.append(host)
         self.ledgers.append(ledger)
         for local in range(replicas):
@@ -126,7 +138,7 @@ class System:
 
     def _arrive(self, request: Request) -> None:
         if not self.arrived:
-            self.sampler.start(self.clock._now)
+            self._begin()
         self.arrived += 1
         live = self.enter(request)
         if not self.can_ever_fit(request):
@@ -134,6 +146,12 @@ class System:
             return
         live.ceiling = self.ceiling.add(request)
         self.route(live).enqueue(live)
+
+    def _begin(self) -> None:
+        """The first request is about to arrive: nothing is to be seen before."""
+        if self.windows is not None:
+            self.windows.start(self.clock._now, self.sampler.interval_s)
+        self.sampler.start(self.clock._now)
 
     def enter(self, request: Request) -> Live:
         """Return ``request`` as one that has just arrived."""
@@ -247,6 +265,7 @@ class System:
             swap=self._swaps(),
             warmed=self.warmed,
             wall_s=wall_s,
+            recordings=self.windows.finish(now) if self.windows is not None else (),
         )
 
     def _measured(self) -> Measured | None:

@@ -89,6 +89,12 @@ class ActiveEngine(ReplicaEngine):
         """What the step under way, or the last one, has to do."""
         return self._work
 
+    def under_way(self) -> tuple[float, int, int] | None:
+        """Return when the step under way began, who decodes in it, and its prompt tokens; None between steps."""
+        if not self._chunks and not self._decoding:
+            return None
+        return self._begun_s, len(self._decoding), sum(tokens for _, tokens in self._chunks)
+
     @property
     def held_blocks(self) -> int:
         """Private blocks that running requests hold now."""
@@ -147,6 +153,8 @@ class ActiveEngine(ReplicaEngine):
         intervals = sum(seq.live.last_token_s == self._begun_s for seq in self._decoding)
         if intervals:
             self.recorder.step_row((self._begun_s, now - self._begun_s, 0.0, 1, intervals))
+        if self.log is not None:
+            self._tell_pass(self.log, now)
         self.store.residency.settle()
         self.step += 1
         self.macro_steps += 1
@@ -380,6 +388,7 @@ class ActiveEngine(ReplicaEngine):
         work.compute_s = self._compute_s(work)
         work.host_s = self.active.host_s_per_step + self.active.host_s_per_block * store.residency.blocks_managed
         self._work = work
+        self._busy_s = self.gauge.busy_s
         self.parts.runner.run(work, self._over)
 
     def _compute_s(self, work: Work) -> float:

@@ -35,6 +35,7 @@ class BatchEngine(ReplicaEngine):
         self._job = Job(0, 0, 0)
         self._token = -1
         """The output token that the block in progress works on."""
+        self._begun_s = 0.0
         self._made_s: list[float] = []
         """When each output token of the batch was there."""
 
@@ -88,6 +89,7 @@ class BatchEngine(ReplicaEngine):
         self._blocks = blocks(self.batch.layer, self.batch.policy, self.batch.rates, self._job)
         self._token = -1
         self._made_s = []
+        self._begun_s, self._busy_s = now, self.gauge.busy_s
         self._next_block()
 
     def _next_block(self) -> None:
@@ -105,6 +107,9 @@ class BatchEngine(ReplicaEngine):
         self.step += 1
         self.macro_steps += 1
         self._made_s.append(now)
+        if self.log is not None:
+            self._tell_pass(self.log, now)
+        self._begun_s, self._busy_s = now, self.gauge.busy_s
         if self._token == 0:
             for live in self.running:
                 live.first_token_s = now
@@ -114,6 +119,13 @@ class BatchEngine(ReplicaEngine):
         if decodes:
             begun_s = self._made_s[-2]
             self.recorder.step_row((begun_s, now - begun_s, 0.0, 1, decodes))
+
+    def under_way(self) -> tuple[float, int, int] | None:
+        """Return when the pass under way began, who decodes in it, and its prompt tokens; None between batches."""
+        size = len(self.running)
+        if not size:
+            return None
+        return (self._begun_s, size, 0) if self._token > 0 else (self._begun_s, 0, size * self._job.prompt_tokens)
 
     def _is_regular(self, live: Live) -> bool:
         """Say whether the pass gives ``live`` a token right away: its last one it has at the end of the batch."""

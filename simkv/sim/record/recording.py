@@ -13,7 +13,11 @@ Table: TypeAlias = Mapping[str, Sequence[float | int]]
 """Columns of equal length."""
 
 STEPS = ("replica", "begin_s", "end_s", "steps", "decodes", "prefill_tokens", "wait_s")
-"""One row a macro-step: ``steps`` forward steps after one another; ``wait_s`` of it they waited for transfers."""
+"""One row a macro-step that ended in the window: ``steps`` forward steps after one another, ``decodes`` sequences in
+each, ``prefill_tokens`` of prompts. A replica's last row may be of steps under way at the window's end: ``end_s`` nan,
+``steps`` 0. ``wait_s`` of it was waited for transfers; under active offload and with static batches, where a row is a
+pass over all layers, it is all the time in which the GPU computed nothing.
+"""
 TRANSFERS = ("id", "lane", "submitted_s", "end_s", "bytes", "kind", "purpose", "request", "fate")
 """One row a transfer that ended in the window, or that was under way at its end (``end_s`` nan).
 
@@ -50,8 +54,8 @@ Rule = Literal["from_start", "latest", "asked"]
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to record. ``from_start``: from the first arrival until ``most`` rows; ``asked``: from ``begin_s`` to
-    ``end_s`` of the run; ``latest``: begins anew whenever simulated time has grown fourfold, so that the window
-    lies in the run's later part."""
+    ``end_s`` of the run; ``latest``: begins anew whenever simulated time has grown fourfold and half of the rows are
+    used, so that the window lies in a long run's later part, and a short run is there from its first arrival."""
 
     rule: Rule
     most: int

@@ -1,0 +1,275 @@
+"""Collects the rows of one window.
+
+How those who know of events tell them: a hook is an attribute (``lane.log``, ``engine.log``) that is None while
+nobody records, and a :class:`Sink` otherwise. :class:`simkv.sim.record.windows.Windows` sets the hooks of lanes and
+engines. Who tells of blocks adds to ``Windows.block_hooks`` a callable that sets its own hooks to the sink it is given,
+or to None, and to ``Windows.snapshots`` one that tells the state (``log.there``, ``log.private``) as a window begins.
+A sink may be told more after its window is over: that is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from math import inf, isnan, nan
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simkv.sim.record.errand import Errand
+from simkv.sim.record.recording import BLOCKS, PRIVATE, SLICES, STEPS, TRANSFERS, WHATS, Recording, Table, Wanted
+
+if TYPE_CHECKING:
+    from simkv.sim.fabric import Lane, Transfer
+    from simkv.sim.replica import ReplicaEngine
+
+THERE, COMING, HERE, USED, GONE = range(len(WHATS))
+
+Row = tuple[Any, ...]
+
+
+class Sink(Protocol):
+    """What is told of events: one log, or several whose windows are open at once."""
+
+    def step(
+        self, replica: int, begin_s: float, end_s: float, steps: int, decodes: int, prefill_tokens: int, wait_s: float
+    ) -> None:
+        """``steps`` forward steps ended now."""
+
+    def served(self, lane: Lane, transfer: Transfer, over: bool) -> None:
+        """``lane`` served ``transfer`` since ``lane.served_since_s``, and stops now; ``over``: it is through."""
+
+    def blocks(
+        self, t_s: float, tier: int, pool: int, what: int, label: int, first: int, end: int, transfer: int = 0
+    ) -> None:
+        """Blocks ``first .. end-1`` of ``label`` change; ``transfer``: the ledger's id of what brings them."""
+
+    def private(self, t_s: float, tier: int, pool: int, blocks: int) -> None:
+        """Running requests hold ``blocks`` blocks for themselves from now on."""
+
+    def label(self, key: Hashable, text: str) -> int:
+        """Return the number of the content that ``key`` stands for; ``text`` is what people read."""
+
+
+class Names:
+    """Numbers that all windows of a run have in common: of labels, and of transfers that the ledger doesn't know."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._labels: dict[Hashable, int] = {}
+        self._transfers = 0
+
+    def label(self, key: Hashable, text: str) -> int:
+        """Return the number of ``key``."""
+        number = self._labels.get(key)
+        if number is None:
+            number = self._labels[key] = len(self.texts)
+            self.texts.append(text)
+        return number
+
+    def number(self, errand: Errand) -> int:
+        """Return the number of a transfer; below 0 where it has none in the ledger."""
+        if not errand.number:
+            self._transfers -= 1
+            errand.number = self._transfers
+        return errand.number
+
+
+class Log:
+    """The rows of one window, and the window's bounds."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        lanes: Sequence[tuple[str, Lane]],
+        engines: Sequence[ReplicaEngine],
+        names: Names,
+        closed: Callable[[], None],
+    ) -> None:
+        """``closed`` is called when the window is over."""
+        self.wanted = wanted
+        self.is_open = False
+        self.begin_s = self.end_s = nan
+        self.full = False
+        self._lanes = lanes
+        self._engines = engines
+        self._names = names
+        self._closed = closed
+        self._lane_number = {lane: number for number, (_, lane) in enumerate(lanes)}
+        self._until_s = inf if wanted.end_s is None else wanted.end_s
+        self._clear()
+        self._tables = self._freeze()
+
+    def _clear(self) -> None:
+        self._left = self.wanted.most
+        self._steps: list[Row] = []
+        self._ended: list[tuple[Errand, Row]] = []
+        self._slices: list[Row] = []
+        self._blocks: list[Row] = []
+        self._private: list[Row] = []
+        self._last_use_s: list[float] = []
+        self._uses: list[int] = []
+
+    # ---- the window
+
+    @property
+    def is_half_full(self) -> bool:
+        """Whether half of its rows are used, or it is over."""
+        return not self.is_open or 2 * self._left <= self.wanted.most
+
+    def open(self, begin_s: float) -> None:
+        """Begin, or begin anew."""
+        self._clear()
+        self.is_open, self.full = True, False
+        self.begin_s, self.end_s = begin_s, nan
+
+    def close(self, end_s: float, full: bool = False, but: int = -1) -> None:
+        """End the window at ``end_s`` (not after now) and tell what is under way.
+
+        ``but``: the replica whose step ended just now and has been told.
+        """
+        if not self.is_open:
+            return
+        self.is_open, self.full, self.end_s = False, full, end_s
+        for engine in self._engines:
+            begun = engine.under_way()
+            if begun is not None and engine.number != but and begun[0] < end_s:
+                begun_s, decodes, tokens = begun
+                self._steps.append((engine.number, begun_s, nan, 0, decodes, tokens, 0.0))
+        for _, lane in self._lanes:
+            active = lane.active
+            if active is not None:
+                self._slices.append((self._names.number(active.errand), lane.served_since_s, end_s))
+            for transfer in lane.in_flight():
+                self._through(lane, transfer, nan)
+        self._tables = self._freeze()
+        self._clear()
+        self._closed()
+
+    def _freeze(self) -> dict[str, list[Row]]:
+        """Return the rows as they are known now; times are cut when the run is over."""
+        return {
+            "steps": self._steps,
+            "transfers": [(*row, errand.purpose, errand.request, errand.fate) for errand, row in self._ended],
+            "slices": self._slices,
+            "blocks": self._blocks,
+            "private": self._private,
+            "uses": list(zip(self._last_use_s, self._uses, strict=True)),
+        }
+
+    def finish(self, pools: Table, run_end_s: float, first_s: float) -> Recording:
+        """Return what was recorded of a run from its first arrival at ``first_s`` to its last end."""
+        self.close(run_end_s)
+        begin_s, end_s = (run_end_s if isnan(at_s) else min(at_s, run_end_s) for at_s in (self.begin_s, self.end_s))
+        rows = cut(self._tables, begin_s, end_s)
+        labels, rows["blocks"] = _used_labels(rows["blocks"], self._names.texts)
+        uses = self._tables["uses"]
+        return Recording(
+            begin_s=begin_s,
+            end_s=end_s,
+            run_end_s=run_end_s,
+            whole=begin_s <= first_s and end_s >= run_end_s,
+            full=self.full and end_s < run_end_s,
+            lanes=tuple(name for name, _ in self._lanes),
+            steps=_table(STEPS, rows["steps"]),
+            transfers=_table(TRANSFERS, rows["transfers"]),
+            slices=_table(SLICES, rows["slices"]),
+            blocks=_table(BLOCKS, rows["blocks"]),
+            private=_table(PRIVATE, rows["private"]),
+            pools=pools,
+            labels=labels,
+            last_use_s=tuple(last_s for last_s, _ in uses),
+            uses=tuple(number for _, number in uses),
+        )
+
+    # ---- what is told (see Sink)
+
+    def step(
+        self, replica: int, begin_s: float, end_s: float, steps: int, decodes: int, prefill_tokens: int, wait_s: float
+    ) -> None:
+        """Take in steps that ended now."""
+        if end_s > self.begin_s:
+            self._steps.append((replica, begin_s, end_s, steps, decodes, prefill_tokens, wait_s))
+            self._count(end_s, replica)
+
+    def served(self, lane: Lane, transfer: Transfer, over: bool) -> None:
+        """Take in that a lane stops serving a transfer now."""
+        now = lane.fabric.clock._now
+        if now < self.begin_s:
+            return
+        errand = transfer.errand
+        self._slices.append((errand.number or self._names.number(errand), lane.served_since_s, now))
+        if over:
+            self._left -= 1
+            self._through(lane, transfer, now)
+        self._count(now)
+
+    def _through(self, lane: Lane, transfer: Transfer, end_s: float) -> None:
+        errand = transfer.errand
+        kind = transfer.level // lane.fabric.ranks
+        number = errand.number or self._names.number(errand)
+        row = (number, self._lane_number[lane], transfer.submitted_s, end_s, transfer.bytes, kind)
+        self._ended.append((errand, row))
+
+    def blocks(
+        self, t_s: float, tier: int, pool: int, what: int, label: int, first: int, end: int, transfer: int = 0
+    ) -> None:
+        """Take in that blocks change."""
+        self._blocks.append((t_s, tier, pool, what, label, first, end, transfer))
+        self._count(t_s)
+
+    def there(
+        self, tier: int, pool: int, label: int, first: int, end: int, transfer: int, last_use_s: float, uses: int
+    ) -> None:
+        """Take in what was there as the window began, when and how often it was used before (nan: nobody knows).
+
+        It doesn't count against the rows that the window may have: it is no event.
+        """
+        self._last_use_s.append(last_use_s)
+        self._uses.append(uses)
+        self._blocks.append((self.begin_s, tier, pool, THERE, label, first, end, transfer))
+
+    def private(self, t_s: float, tier: int, pool: int, blocks: int) -> None:
+        """Take in how many blocks are held privately from now on."""
+        self._private.append((t_s, tier, pool, blocks))
+        self._count(t_s)
+
+    def label(self, key: Hashable, text: str) -> int:
+        """Return the number of the content that ``key`` stands for."""
+        return self._names.label(key, text)
+
+    def _count(self, now: float, replica: int = -1) -> None:
+        self._left -= 1
+        if now > self._until_s:
+            self.close(self._until_s, but=replica)
+        elif self._left <= 0:
+            self.close(now, full=True, but=replica)
+
+
+def cut(rows: dict[str, list[Row]], begin_s: float, end_s: float) -> dict[str, list[Row]]:
+    """Return rows without what lies outside of a window; what is under way at its end has ``end_s`` nan."""
+
+    return {
+        "steps": [
+            row if row[2] <= end_s else (*row[:2], nan, 0, *row[4:6], 0.0) for row in rows["steps"] if row[1] < end_s
+        ],
+        "transfers": [
+            row if row[3] <= end_s else (*row[:3], nan, *row[4:]) for row in rows["transfers"] if row[2] <= end_s
+        ],
+        "slices": [
+            (number, max(begin_s, since_s), min(end_s, until_s))
+            for number, since_s, until_s in rows["slices"]
+            if since_s < end_s and until_s >= begin_s
+        ],
+        "blocks": [row for row in rows["blocks"] if row[0] <= end_s],
+        "private": [row for row in rows["private"] if row[0] <= end_s],
+    }
+
+
+def _used_labels(blocks: list[Row], texts: Sequence[str]) -> tuple[tuple[str, ...], list[Row]]:
+    """Return the labels that ``blocks`` name, in the order that they are named in, and the rows numbered by them."""
+    numbers: dict[int, int] = {}
+    renamed = [(*row[:4], numbers.setdefault(row[4], len(numbers)), *row[5:]) for row in blocks]
+    return tuple(texts[number] for number in numbers), renamed
+
+
+def _table(names: Sequence[str], rows: list[Row]) -> Table:
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return dict(zip(names, columns, strict=True))

@@ -1,0 +1,164 @@
+"""When what is asked to be recorded begins and ends: windows open and close, and hooks are set and cleared.
+
+Nothing is scheduled for it: windows open at the first arrival and at the sampler's ticks, and close when they are told
+of something that happened after their end, or have all the rows that they may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from math import isnan
+from typing import TYPE_CHECKING
+
+from simkv.sim.record.log import Log, Names, Sink
+from simkv.sim.record.recording import POOLS, TIERS, Recording, Table, Wanted
+
+if TYPE_CHECKING:
+    from simkv.sim.fabric import Lane, Transfer
+    from simkv.sim.system import System
+
+GROWTH = 4
+"""A ``latest`` window begins anew when simulated time has grown so many times."""
+
+
+class Windows:
+    """The windows of one run, in the order asked."""
+
+    def __init__(self, system: System, wanted: Sequence[Wanted]) -> None:
+        self.system = system
+        self.lanes = named_lanes(system)
+        self.names = Names()
+        self.logs = [Log(one, self.lanes, system.engines, self.names, self._set_hooks) for one in wanted]
+        self.block_hooks: list[Callable[[Sink | None], None]] = []
+        """Called with what is to be told of blocks from now on; None: nobody records them."""
+        self.snapshots: list[Callable[[Log], None]] = []
+        """Called as a window begins that records blocks: tell ``there`` and ``private`` of all that is."""
+        self._first_s = 0.0
+        self._again_s: dict[Log, float] = {}
+
+    # ---- the run's course
+
+    def start(self, now: float, interval_s: float) -> None:
+        """The first request is about to arrive; the sampler looks every ``interval_s`` to begin with."""
+        self._first_s = now
+        for log in self.logs:
+            if log.wanted.rule == "asked":
+                if log.wanted.begin_s <= now + interval_s:
+                    self._open(log, now)
+            else:
+                self._open(log, now)
+                self._again_s[log] = now + GROWTH * interval_s
+
+    def tick(self, now: float, next_s: float) -> None:
+        """The sampler looks, and will again at ``next_s``."""
+        for log in self.logs:
+            rule = log.wanted.rule
+            if rule == "latest" and now >= self._again_s[log] and log.is_half_full:
+                self._again_s[log] = self._first_s + GROWTH * (now - self._first_s)
+                self._open(log, now)
+            elif rule == "asked":
+                self._look(log, now, next_s)
+
+    def _look(self, log: Log, now: float, next_s: float) -> None:
+        """Open ``log`` where what was asked begins before the next look, and close it where it has ended."""
+        wanted = log.wanted
+        if log.is_open:
+            if wanted.end_s is not None and now > wanted.end_s:
+                log.close(wanted.end_s)
+        elif isnan(log.begin_s) and wanted.begin_s <= next_s:
+            self._open(log, now)
+
+    def _open(self, log: Log, now: float) -> None:
+        asked = log.wanted.rule == "asked" and not log.wanted.blocks  # what is there is only known as of now
+        log.open(max(now, log.wanted.begin_s) if asked else now)
+        self._set_hooks()
+        if log.wanted.blocks:
+            for tell in self.snapshots:
+                tell(log)
+
+    def finish(self, run_end_s: float) -> tuple[Recording, ...]:
+        """The run is over: return what was recorded, in the order asked."""
+        pools = self._pools()
+        return tuple(log.finish(pools, run_end_s, self._first_s) for log in self.logs)
+
+    # ---- who is told
+
+    def _set_hooks(self) -> None:
+        sink = together([log for log in self.logs if log.is_open])
+        for _, lane in self.lanes:
+            lane.log = sink
+        for engine in self.system.engines:
+            engine.log = sink
+        blocks = together([log for log in self.logs if log.is_open and log.wanted.blocks])
+        for hook in self.block_hooks:
+            hook(blocks)
+
+    def _pools(self) -> Table:
+        config, pools = self.system.config, self.system.pools()
+        rows = []
+        for tier, name in enumerate(TIERS):
+            unit = 1 if name == "vram" else config.offload.unit_blocks
+            rows += [
+                (
+                    tier,
+                    number,
+                    pool.capacity_blocks,
+                    config.engine.block_bytes * unit,
+                    config.engine.block_tokens * unit,
+                )
+                for number, pool in enumerate(pools[name])
+            ]
+        return dict(zip(POOLS, zip(*rows, strict=True), strict=True))
+
+
+class Together:
+    """Several windows that are open at once."""
+
+    def __init__(self, logs: Sequence[Log]) -> None:
+        self.logs = logs
+
+    def step(
+        self, replica: int, begin_s: float, end_s: float, steps: int, decodes: int, prefill_tokens: int, wait_s: float
+    ) -> None:
+        """Tell all of steps that ended."""
+        for log in self.logs:
+            log.step(replica, begin_s, end_s, steps, decodes, prefill_tokens, wait_s)
+
+    def served(self, lane: Lane, transfer: Transfer, over: bool) -> None:
+        """Tell all what a lane served."""
+        for log in self.logs:
+            log.served(lane, transfer, over)
+
+    def blocks(
+        self, t_s: float, tier: int, pool: int, what: int, label: int, first: int, end: int, transfer: int = 0
+    ) -> None:
+        """Tell all that blocks change."""
+        for log in self.logs:
+            log.blocks(t_s, tier, pool, what, label, first, end, transfer)
+
+    def private(self, t_s: float, tier: int, pool: int, blocks: int) -> None:
+        """Tell all what is held privately."""
+        for log in self.logs:
+            log.private(t_s, tier, pool, blocks)
+
+    def label(self, key: Hashable, text: str) -> int:
+        """Return the number of a label: windows of one run have them in common."""
+        return self.logs[0].label(key, text)
+
+
+def together(logs: Sequence[Log]) -> Sink | None:
+    """Return whom to tell; None where nobody records."""
+    if not logs:
+        return None
+    return logs[0] if len(logs) == 1 else Together(logs)
+
+
+def named_lanes(system: System) -> list[tuple[str, Lane]]:
+    """Return every lane by the name that people read, replicas first."""
+    lanes: list[tuple[str, Lane]] = []
+    for engine in system.engines:
+        lanes += [(f"replica {engine.number} {lane.name}", lane) for lane in (engine.tiers.h2d, engine.tiers.d2h)]
+    for number, host in enumerate(system.hosts):
+        lanes += [(f"host {number} {lane.name}", lane) for lane in (host.ssd_read, host.ssd_write)]
+        lanes += [(f"host {number} {lane.name}", lane) for lane in host.fabric.readers]
+    return lanes
