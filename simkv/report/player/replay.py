@@ -1,0 +1,47 @@
+"""What lies on each shelf as a recording's rows come about; state without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simkv.report.player.cells import Cells
+from simkv.report.player.ground import GONE, USED, Pool, Row
+
+
+class Shelves:
+    """Which cells each pool holds or has taken room for, and how many blocks that is."""
+
+    def __init__(self, pools: Sequence[Pool], cells: Cells) -> None:
+        self._pools = pools
+        self._cells = cells
+        self._held = [bytearray(len(cells.label)) for _ in pools]
+        self._units = [0] * len(pools)
+        self._hidden = [0] * len(pools)
+        self.private = [0] * len(pools)
+        """Blocks that running requests hold for themselves, by pool."""
+
+    def apply(self, row: Row) -> None:
+        """Do what ``row`` says."""
+        if row.what == USED:
+            return
+        held, to = self._held[row.pool], int(row.what != GONE)
+        cells = self._cells
+        for cell in cells.of(row):
+            if held[cell] != to:
+                held[cell] = to
+                change = (cells.end[cell] - cells.first[cell]) * (1 if to else -1)
+                self._units[row.pool] += change
+                if cells.drawn[cell] < 0:
+                    self._hidden[row.pool] += change
+
+    def cached(self, pool: int) -> int:
+        """Return the blocks of content on a shelf, in its own blocks."""
+        return self._units[pool] // self._pools[pool].scale
+
+    def hidden(self, pool: int) -> int:
+        """Return how many of these aren't drawn."""
+        return self._hidden[pool] // self._pools[pool].scale
+
+    def used(self, pool: int) -> int:
+        """Return all blocks that aren't free."""
+        return self.cached(pool) + self.private[pool]
