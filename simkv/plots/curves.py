@@ -11,7 +11,7 @@ from simkv.plots.style import (
     INK,
     MARKERS,
     PALETTE,
-    REPORT_INCHES,
+    SMALL,
     figure,
     label_below,
     label_side,
@@ -44,7 +44,7 @@ def panel_names(name: str, curve: Curve) -> tuple[str, ...]:
 
 def draw_panel(name: str, panel: str, curve: Curve, file: BinaryIO, form: str) -> None:
     """Draw one panel of the curve ``name`` alone, without a title."""
-    with figure("", file, form, REPORT_INCHES) as axes:
+    with figure("", file, form, SMALL) as axes:
         _PANELS[name][panel](axes, curve)
         label_below(axes)
 

@@ -22,8 +22,6 @@ SMALL = (5.6, 3.6)
 TIER_COLOURS = {"vram": PALETTE[0], "dram": PALETTE[2], "ssd": PALETTE[4], "miss": FAINT}
 RUN, WITHOUT = PALETTE[0], PALETTE[1]
 """This run, and what it is compared with."""
-REPORT_INCHES = (5.6, 3.6)
-"""Of a figure in a report: two stand beside each other on a wide screen, and one is readable on a narrow one."""
 
 _TITLE_WIDTH = 78
 _PANELS_A_ROW, _PANEL_INCHES = 3, (5.8, 4.4)
@@ -103,6 +101,15 @@ def _page(file: BinaryIO, form: str, size_inches: tuple[float, float]) -> Iterat
         page.savefig(file, format=form, dpi=_DPI.get() or _RC["savefig.dpi"], metadata=metadata)
 
 
+@contextmanager
+def lettering(as_text: bool) -> Iterator[None]:
+    """Have what is drawn meanwhile as SVG keep its letters as text, or as paths."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none" if as_text else "path"}):
+        yield
+
+
 def label_side(axes: Axes, columns: int = 1) -> None:
     """Put the legend to the right of the axes, where it hides nothing."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, ncols=columns)
@@ -114,3 +121,9 @@ def label_below(axes: Axes, columns: int = 2) -> None:
     assert page is not None, "axes are on a page"
     handles, labels = axes.get_legend_handles_labels()
     page.legend(handles, labels, loc="outside lower left", ncols=columns, fontsize=9.0, columnspacing=1.2)
+
+
+def clean(text: str, most: int = 40) -> str:
+    """Return ``text``, which may be anything, as matplotlib shows it letter by letter, and not too long."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return (plain if len(plain) <= most else plain[: most - 1] + "…").replace("$", r"\$")
