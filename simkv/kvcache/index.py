@@ -12,8 +12,10 @@ only the tail of a prefix); a *pending* node's blocks are still on their way in.
 from __future__ import annotations
 
 from simkv.kvcache.eviction.base import EvictionPolicy
-from simkv.kvcache.node import Extent, Match, Node, path_extent, shared_blocks, tail_below
+from simkv.kvcache.integrity import check_tree
+from simkv.kvcache.node import Extent, Match, Node, here_stretches, key_after, path_extent, shared_blocks, tail_below
 from simkv.kvcache.spans import Key, advance, block_key, common_tokens, locate
+from simkv.kvcache.watch import Watch
 from simkv.workload.request import Spans
 
 
@@ -35,6 +37,13 @@ class PrefixIndex:
         self.evictable_blocks = 0
         self.evictions = 0
         self._sequence = 0
+        self.watch: Watch | None = None
+        """Who sees blocks come, be used and go; None: nobody."""
+
+    @property
+    def sequence(self) -> int:
+        """How many uses there were so far, as ``Node.last_use`` counts them."""
+        return self._sequence
 
     # ---- queries (no side effects)
 
@@ -103,6 +112,9 @@ class PrefixIndex:
             if priority is not None:
                 at.priority = priority
             at = at.parent
+        if use and self.watch is not None:
+            for start, end in here_stretches(node):
+                self.watch.used(node.spans, start, end)
 
     def _withdraw(self, node: Node) -> None:
         """Take a resident unpinned node out of what may be evicted."""
@@ -184,12 +196,16 @@ class PrefixIndex:
         child.uses += 1
         child.last_use = self._sequence
         if child.resident or not resident:
+            if self.watch is not None and child.resident and not child.pending:
+                self.watch.used(child.spans, child.end - child.blocks, child.end)
             return 0
         child.resident = True
         child.pending = pending
         child.uses = 1
         child.inserted = self._sequence
         self.resident_blocks += child.blocks
+        if self.watch is not None:
+            self.watch.entered(child.spans, child.end - child.blocks, child.end, pending)
         return child.blocks
 
     def _append(
@@ -208,6 +224,8 @@ class PrefixIndex:
         if not resident:
             return 0
         self.resident_blocks += blocks
+        if self.watch is not None:
+            self.watch.entered(spans, end - blocks, end, pending)
         return blocks
 
     def _grow(self, node: Node, spans: Spans, end: int, pending: int, resident: bool) -> bool:
@@ -218,6 +236,8 @@ class PrefixIndex:
             node.span, node.offset = locate(spans, (node.end - node.blocks) * self.block_tokens)
             node.spans = spans
         self.resident_blocks += end - node.end
+        if self.watch is not None:
+            self.watch.entered(spans, node.end, end, pending)
         node.blocks += end - node.end
         node.end = end
         return True
@@ -228,6 +248,8 @@ class PrefixIndex:
         while at is not None:
             if at.pending == transfer:
                 at.pending = 0
+                if self.watch is not None:
+                    self.watch.arrived(at.spans, at.end - at.blocks, at.end, transfer)
             at = at.parent
         if self.merge:
             self._compact(node, spans)
@@ -298,6 +320,8 @@ class PrefixIndex:
         self.evictions += blocks
         self.resident_blocks -= blocks
         self.evictable_blocks -= blocks
+        if self.watch is not None:
+            self.watch.left(node.spans, node.end - blocks, node.end)
         if not policy.needs_leaves or not node.children:
             policy.discard(node)
             policy.evicted(node)
@@ -311,17 +335,12 @@ class PrefixIndex:
         self.evictions += blocks
         self.resident_blocks -= blocks
         self.evictable_blocks -= blocks
+        if self.watch is not None:
+            self.watch.left(node.spans, node.end - blocks, node.end)
         node.blocks -= blocks
         node.end -= blocks
         if self.policy.remembers:
-            self.policy.trimmed(node, blocks, self._key_after(node))
-
-    def _key_after(self, node: Node) -> Key:
-        """Return the key of the block that followed ``node`` before its end was cut off."""
-        span, offset = advance(node.spans, node.span, node.offset, node.blocks * self.block_tokens)
-        key = block_key(node.spans, span, offset, self.block_tokens)
-        assert key is not None
-        return key
+            self.policy.trimmed(node, blocks, key_after(node, self.block_tokens))
 
     def _detach(self, node: Node) -> None:
         """Cut an empty or ghost leaf off, and the ghosts above that it alone kept."""
@@ -370,26 +389,6 @@ class PrefixIndex:
             self.policy.add(upper)
         return upper
 
-    # ---- integrity
-
     def check_integrity(self) -> None:
         """Raise AssertionError unless counters, parents, pins and candidates agree with the tree."""
-        resident = evictable = candidates = 0
-        stack = [self.root]
-        while stack:
-            node = stack.pop()
-            for key, child in node.children.items():
-                assert child.parent is node and child.key == key, "parent or key"
-                assert child.blocks > 0 and child.end == node.end + child.blocks, "extent"
-                assert child.refs >= 0 and (child.refs <= node.refs or node is self.root), "pins grow towards the root"
-                assert not child.pending or child.refs, "pending blocks are pinned"
-                assert child.resident or child.children or child.refs, "a ghost without a purpose"
-                if child.resident:
-                    resident += child.blocks
-                    if child.refs == 0:
-                        evictable += child.blocks
-                        candidates += not (self.policy.needs_leaves and child.children)
-                stack.append(child)
-        assert resident == self.resident_blocks, f"resident {self.resident_blocks}, tree holds {resident}"
-        assert evictable == self.evictable_blocks, f"evictable {self.evictable_blocks}, tree holds {evictable}"
-        assert candidates == len(self.policy), f"{len(self.policy)} candidates, tree has {candidates}"
+        check_tree(self)

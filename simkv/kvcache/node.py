@@ -142,3 +142,25 @@ def used_depth(handle: Node, uses: int) -> int:
             return at.end
         at = at.parent
     return 0
+
+
+def here_stretches(handle: Node) -> list[tuple[int, int]]:
+    """Return the stretches ``(start, end)`` of the path to ``handle`` that are here, in order from the root."""
+    found: list[tuple[int, int]] = []
+    at: Node | None = handle
+    while at is not None and at.parent is not None:
+        if at.resident and not at.pending:
+            start, end = at.end - at.blocks, at.end
+            if found and found[-1][0] == end:
+                end = found.pop()[1]
+            found.append((start, end))
+        at = at.parent
+    return found[::-1]
+
+
+def key_after(node: Node, block_tokens: int) -> Key:
+    """Return the key of the block that followed ``node`` before its end was cut off."""
+    span, offset = advance(node.spans, node.span, node.offset, node.blocks * block_tokens)
+    key = block_key(node.spans, span, offset, block_tokens)
+    assert key is not None
+    return key

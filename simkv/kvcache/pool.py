@@ -5,6 +5,7 @@ from __future__ import annotations
 from simkv.kvcache.eviction import CountMode, make_policy
 from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.node import Extent, Match, Node, held_below
+from simkv.kvcache.watch import Watch
 from simkv.workload.request import Spans
 
 UNBOUNDED_BLOCKS = 1 << 62
@@ -39,8 +40,13 @@ class KVPool:
             policy, lam, capacity_blocks=capacity_blocks, count=count, half_life_uses=half_life_uses
         ), merge, whole)  # fmt: skip
         self.private_blocks = 0
+        self._watch: Watch | None = None
         self.written_blocks = 0
         """Blocks ever taken or stored: how often the tier was filled."""
+
+    def tell(self, watch: Watch | None) -> None:
+        """Tell ``watch`` of every change from now on; None: nobody."""
+        self._watch = self.index.watch = watch
 
     @property
     def free_blocks(self) -> int:
@@ -64,6 +70,8 @@ class KVPool:
             self.index.evict(short, taken)
         self.private_blocks += blocks
         self.written_blocks += blocks
+        if self._watch is not None:
+            self._watch.held()
 
     def make_room(self, blocks: int, taken: list[Extent] | None = None) -> None:
         """Evict until ``blocks`` blocks are free; the caller checked ``available_blocks``."""
@@ -76,6 +84,8 @@ class KVPool:
         """Return private blocks that hold nothing worth keeping."""
         assert blocks <= self.private_blocks
         self.private_blocks -= blocks
+        if self._watch is not None:
+            self._watch.held()
 
     def commit(self, handle: Node, spans: Spans, end: int, priority: int | None = None) -> tuple[Node, int]:
         """Turn the private blocks from ``handle.end`` to ``end`` into shareable ones below ``handle``.
@@ -87,6 +97,8 @@ class KVPool:
         if blocks <= 0:
             return handle, 0
         self.private_blocks -= blocks
+        if self._watch is not None:
+            self._watch.held()
         return self.index.extend(handle, spans, end, priority=priority)
 
     def store(

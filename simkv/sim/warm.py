@@ -11,7 +11,7 @@ from simkv.sim.live import Live
 from simkv.sim.rundata import Warmed
 from simkv.sim.untimed import Untimed, at_once, untimed
 from simkv.workload.handover import Handover
-from simkv.workload.request import PRIVATE_STREAM_BASE, Request
+from simkv.workload.request import OLD_STREAM, Request
 
 if TYPE_CHECKING:
     from simkv.sim.system import System
@@ -20,8 +20,6 @@ TIMES_OVER = 2
 """What passed before tiers were filled so often with new content is gone from them, under ``lru`` and ``fifo``."""
 FORGETFUL = ("lru", "fifo")
 """Eviction policies to which only what came lately matters."""
-OLD_STREAM = PRIVATE_STREAM_BASE << 8
-"""Streams from here on are content that was there before and that nobody asks for again."""
 MOST_OLD_NODES = 1 << 12
 """In one pool."""
 NEW_AT_LEAST = 0.01

@@ -51,6 +51,10 @@ class PlainBodies:
         where = f"{self._where}.output_tokens"
         return lengths(need(self._spec, "output_tokens", self._where), self._streams("output_tokens"), where)
 
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream."""
+        return f"shared prefix {stream}"
+
     def bodies(self) -> Iterator[Body]:
         """Yield bodies without end, the same each time it is called."""
         private = count(PRIVATE_STREAM_BASE)
@@ -73,6 +77,11 @@ class DocumentBodies(PlainBodies):
         super().__init__(spec, streams, where)
         documents = need(spec, "documents", where)
         self.documents = Documents(documents, self.system.count, streams, f"{where}.documents")
+
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream: a document, or a system prompt."""
+        document = stream - self.system.count
+        return f"document {document}" if document >= 0 else super().content_name(stream, start)
 
     def bodies(self) -> Iterator[Body]:
         """Yield bodies without end, the same each time it is called."""

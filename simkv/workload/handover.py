@@ -16,7 +16,7 @@ from simkv import units
 from simkv.errors import InputError, Problem
 from simkv.workload.course import Course
 from simkv.workload.passing import MOST_ASKED, MOST_REQUESTS, UNBOUNDED, Passed, Passing, Service
-from simkv.workload.request import Request, Source
+from simkv.workload.request import Named, Request, Source
 
 PATH = "run.warm_tiers"
 
@@ -113,6 +113,10 @@ class Handover:
     def session_over(self, request: Request) -> bool:
         """Return whether no request will name the content of ``request``'s session again."""
         return self.original.session_over(request)
+
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream."""
+        return self.original.content_name(stream, start) if isinstance(self.original, Named) else ""
 
     # ---- handing over
 

@@ -26,6 +26,9 @@ Spans = tuple[Span, ...]
 PRIVATE_STREAM_BASE = 1 << 40
 """Streams at or above this number are never shared with another request."""
 
+OLD_STREAM = PRIVATE_STREAM_BASE << 8
+"""Streams from here on are content that was there before a run and that nobody asks for again."""
+
 
 @dataclass(slots=True, eq=False)
 class Request:
@@ -69,6 +72,14 @@ class Source(Protocol):
 
         Asked after :meth:`after`, of requests that belong to a session.
         """
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A source that can tell what the content of its streams is."""
+
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call the content of a shared ``stream`` from token ``start`` on; empty: nothing."""
 
 
 @runtime_checkable

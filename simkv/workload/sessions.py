@@ -125,6 +125,11 @@ class SessionSource:
             del self._live[request.session]
         return () if self._gaps is None else self._start(ended_s + next(self._gaps))
 
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a stream: a system prompt, or a session."""
+        own = stream - self._content.system.count
+        return f"session {own}" if own >= 0 else self._content.content_name(stream, start)
+
     def session_over(self, request: Request) -> bool:
         """Return whether the session of ``request`` has no turn left."""
         return request.session not in self._live

@@ -48,6 +48,10 @@ class OpenSource:
         """Return (): nothing follows."""
         return ()
 
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream."""
+        return self._content.content_name(stream, start)
+
     def session_over(self, request: Request) -> bool:
         """Return False: there are no sessions."""
         return False
@@ -86,6 +90,10 @@ class ClosedSource:
         for i, body in self._bodies:
             return (self._request(i, arrival_s, body),)
         return ()
+
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream."""
+        return self._content.content_name(stream, start)
 
     def session_over(self, request: Request) -> bool:
         """Return False: there are no sessions."""

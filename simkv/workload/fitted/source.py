@@ -83,6 +83,10 @@ class FittedSource:
         """Return (): nothing follows."""
         return ()
 
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream: what is new in a request, which others may continue."""
+        return f"request {stream}"
+
     def session_over(self, request: Request) -> bool:
         """Return False: there are no sessions."""
         return False

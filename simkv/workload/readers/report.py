@@ -61,3 +61,13 @@ class ReadReport:
     def sentences(self) -> list[str]:
         """Return each irregularity as a sentence, in order of first appearance."""
         return [str(n) for n in self.notes.values()]
+
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream from token ``start`` on; empty where the format has no name for it.
+
+        In formats of hashed blocks it is the number of the first block's hash.
+        """
+        if not self.block_tokens:
+            return ""
+        name = f"hash {start // self.block_tokens}"
+        return f"{name} of stream {stream}" if stream else name

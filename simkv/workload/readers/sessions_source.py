@@ -93,6 +93,10 @@ class SessionsSource:
         plan = next(self._plans, None) if start_s < self._until_s else None
         return followers if plan is None else tuple(self._begin(plan, start_s))
 
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream from token ``start`` on."""
+        return self.report.content_name(stream, start)
+
     def session_over(self, request: Request) -> bool:
         """Return whether all turns of the session have ended, and no other session names its content."""
         return request.session not in self._live and request.session not in self._sharing

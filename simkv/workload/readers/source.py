@@ -70,6 +70,10 @@ class TraceSource:
         """Return (): the arrivals of a trace are fixed."""
         return ()
 
+    def content_name(self, stream: int, start: int) -> str:
+        """Return what people call a shared stream from token ``start`` on."""
+        return self.report.content_name(stream, start)
+
     def session_over(self, request: Request) -> bool:
         """Return False: any later row may name any content."""
         return False
