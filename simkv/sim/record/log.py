@@ -81,9 +81,10 @@ class Log:
         lanes: Sequence[tuple[str, Lane]],
         engines: Sequence[ReplicaEngine],
         names: Names,
+        closing: Callable[[], None],
         closed: Callable[[], None],
     ) -> None:
-        """``closed`` is called when the window is over."""
+        """``closing`` is called as the window ends, to tell what is left to tell, ``closed`` when it is over."""
         self.wanted = wanted
         self.is_open = False
         self.begin_s = self.end_s = nan
@@ -91,6 +92,7 @@ class Log:
         self._lanes = lanes
         self._engines = engines
         self._names = names
+        self._closing = closing
         self._closed = closed
         self._lane_number = {lane: number for number, (_, lane) in enumerate(lanes)}
         self._until_s = inf if wanted.end_s is None else wanted.end_s
@@ -106,6 +108,7 @@ class Log:
         self._private: list[Row] = []
         self._last_use_s: list[float] = []
         self._uses: list[int] = []
+        self._left_out: list[int] = []
 
     # ---- the window
 
@@ -128,6 +131,9 @@ class Log:
         if not self.is_open:
             return
         self.is_open, self.full, self.end_s = False, full, end_s
+        self._closing()
+        if full:
+            self._leave_instant_out(end_s)
         for engine in self._engines:
             begun = engine.under_way()
             if begun is not None and engine.number != but and begun[0] < end_s:
@@ -143,6 +149,12 @@ class Log:
         self._clear()
         self._closed()
 
+    def _leave_instant_out(self, end_s: float) -> None:
+        """Forget which blocks changed at ``end_s``: it isn't over, and half of an instant is a state that never was."""
+        begin_s = self.begin_s
+        self._blocks = [row for row in self._blocks if row[0] < end_s or row[0] == begin_s]
+        self._private = [row for row in self._private if row[0] < end_s or row[0] == begin_s]
+
     def _freeze(self) -> dict[str, list[Row]]:
         """Return the rows as they are known now; times are cut when the run is over."""
         return {
@@ -152,6 +164,7 @@ class Log:
             "blocks": self._blocks,
             "private": self._private,
             "uses": list(zip(self._last_use_s, self._uses, strict=True)),
+            "left_out": [(blocks,) for blocks in self._left_out],
         }
 
     def finish(self, pools: Table, run_end_s: float, first_s: float) -> Recording:
@@ -177,6 +190,7 @@ class Log:
             labels=labels,
             last_use_s=tuple(last_s for last_s, _ in uses),
             uses=tuple(number for _, number in uses),
+            left_out_blocks=tuple(blocks for (blocks,) in self._tables["left_out"]),
         )
 
     # ---- what is told (see Sink)
@@ -226,10 +240,15 @@ class Log:
         self._uses.append(uses)
         self._blocks.append((self.begin_s, tier, pool, THERE, label, first, end, transfer))
 
+    def leave_out(self, blocks: int) -> None:
+        """Take in how many blocks of the next pool were there as the window began, and aren't told."""
+        self._left_out.append(blocks)
+
     def private(self, t_s: float, tier: int, pool: int, blocks: int) -> None:
         """Take in how many blocks are held privately from now on."""
         self._private.append((t_s, tier, pool, blocks))
-        self._count(t_s)
+        if t_s > self.begin_s:
+            self._count(t_s)
 
     def label(self, key: Hashable, text: str) -> int:
         """Return the number of the content that ``key`` stands for."""

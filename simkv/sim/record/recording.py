@@ -94,3 +94,5 @@ class Recording:
     """By row of ``blocks`` that is ``there``: when it was used last before the window, nan where nobody knows."""
     uses: Sequence[int] = ()
     """By row of ``blocks`` that is ``there``: how often it was used before the window."""
+    left_out_blocks: Sequence[int] = ()
+    """By row of ``pools``: blocks that were there as the window began and have no row, the least recently used ones."""

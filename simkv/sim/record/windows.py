@@ -6,10 +6,11 @@ of something that happened after their end, or have all the rows that they may h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
+from simkv.sim.record.blocks import Blocks
 from simkv.sim.record.log import Log, Names, Sink
 from simkv.sim.record.recording import POOLS, TIERS, Recording, Table, Wanted
 
@@ -28,11 +29,9 @@ class Windows:
         self.system = system
         self.lanes = named_lanes(system)
         self.names = Names()
-        self.logs = [Log(one, self.lanes, system.engines, self.names, self._set_hooks) for one in wanted]
-        self.block_hooks: list[Callable[[Sink | None], None]] = []
-        """Called with what is to be told of blocks from now on; None: nobody records them."""
-        self.snapshots: list[Callable[[Log], None]] = []
-        """Called as a window begins that records blocks: tell ``there`` and ``private`` of all that is."""
+        self.blocks = Blocks(system, self.names)
+        settle = self.blocks.settle
+        self.logs = [Log(one, self.lanes, system.engines, self.names, settle, self._set_hooks) for one in wanted]
         self._first_s = 0.0
         self._again_s: dict[Log, float] = {}
 
@@ -51,6 +50,7 @@ class Windows:
 
     def tick(self, now: float, next_s: float) -> None:
         """The sampler looks, and will again at ``next_s``."""
+        self.blocks.note(now)
         for log in self.logs:
             rule = log.wanted.rule
             if rule == "latest" and now >= self._again_s[log] and log.is_half_full:
@@ -73,8 +73,7 @@ class Windows:
         log.open(max(now, log.wanted.begin_s) if asked else now)
         self._set_hooks()
         if log.wanted.blocks:
-            for tell in self.snapshots:
-                tell(log)
+            self.blocks.snapshot(log)
 
     def finish(self, run_end_s: float) -> tuple[Recording, ...]:
         """The run is over: return what was recorded, in the order asked."""
@@ -89,9 +88,7 @@ class Windows:
             lane.log = sink
         for engine in self.system.engines:
             engine.log = sink
-        blocks = together([log for log in self.logs if log.is_open and log.wanted.blocks])
-        for hook in self.block_hooks:
-            hook(blocks)
+        self.blocks.tell(together([log for log in self.logs if log.is_open and log.wanted.blocks]))
 
     def _pools(self) -> Table:
         config, pools = self.system.config, self.system.pools()

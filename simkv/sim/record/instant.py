@@ -1,0 +1,51 @@
+"""The instant that rows are written at: what is held privately is told once, as it is when the instant is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simkv.sim.clock import Clock
+
+if TYPE_CHECKING:
+    from simkv.sim.record.log import Sink
+    from simkv.sim.record.pools import PoolLog
+
+
+class Instant:
+    """Where all pools of a run write their rows."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._at_s = 0.0
+        self._stale: dict[PoolLog, None] = {}
+        self.sink: Sink | None = None
+        """Where rows go; None: nowhere."""
+
+    def row(self, pool: PoolLog, what: int, label: int, first: int, end: int, transfer: int) -> None:
+        """Write one row of ``blocks`` now."""
+        self._look()
+        if self.sink is not None:
+            self.sink.blocks(self._clock._now, pool.tier, pool.number, what, label, first, end, transfer)
+
+    def stale(self, pool: PoolLog) -> None:
+        """What ``pool`` holds privately changes now."""
+        self._look()
+        self._stale[pool] = None
+
+    def begin(self, sink: Sink | None) -> None:
+        """Write to ``sink`` from now on."""
+        self.sink = sink
+        self._stale = {}
+        self._at_s = self._clock._now
+
+    def _look(self) -> None:
+        if self._clock._now > self._at_s:
+            self.settle()
+            self._at_s = self._clock._now
+
+    def settle(self) -> None:
+        """The instant is over: tell what is held privately since."""
+        stale, self._stale = self._stale, {}
+        for pool in stale:
+            if self.sink is not None:
+                self.sink.private(self._at_s, pool.tier, pool.number, pool.private_blocks)
