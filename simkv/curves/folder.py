@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +50,23 @@ def write(answer: Mapping[str, Any], folder: Path) -> None:
             page = io.BytesIO()
             draw(name, curve, page, form)
             replace_file(folder / f"{name}.{form}", _bytes(page.getvalue()))
-    for name in NAMES:
-        if name not in curves:
-            for form in ("csv", *FORMATS):
-                (folder / f"{name}.{form}").unlink(missing_ok=True)
+    _clear(folder, [name for name in NAMES if name not in curves])
     replace_file(folder / ANSWER, _bytes(text_of(answer).encode()))
+
+
+def keep(answer: Mapping[str, Any], folder: Path) -> None:
+    """Write ``curves.json`` alone into ``folder``, and take away what is there of curves that were drawn before.
+
+    Raises InputError where that fails.
+    """
+    _clear(folder, NAMES)
+    replace_file(folder / ANSWER, _bytes(text_of(answer).encode()))
+
+
+def _clear(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        for form in ("csv", *FORMATS):
+            (folder / f"{name}.{form}").unlink(missing_ok=True)
 
 
 def _bytes(content: bytes) -> Any:

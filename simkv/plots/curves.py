@@ -6,17 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from simkv.plots.style import (
-    FAINT,
-    INK,
-    MARKERS,
-    PALETTE,
-    SMALL,
-    figure,
-    label_below,
-    label_side,
-    panels,
-)  # fmt: skip
+from simkv.plots.style import FAINT, INK, MARKERS, PALETTE, SMALL, figure, label_below, label_side, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
