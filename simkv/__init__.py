@@ -32,4 +32,80 @@ Floor by floor; nothing imports upward:
 Inside, everything is SI: integer bytes, tokens and blocks, float seconds; names carry the unit.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from simkv.api import (
+        Calibration,
+        Curves,
+        Formula,
+        InfeasibleError,
+        InputError,
+        LawError,
+        Picture,
+        Plan,
+        Run,
+        Scenario,
+        SimkvError,
+        Sweep,
+        break_even,
+        calibration,
+        concurrency,
+        concurrency_of,
+        curves_of,
+        hit_rates,
+        kv_size,
+        load_scenario,
+        plan,
+        run,
+        scores,
+        speedup,
+        step_time,
+        sweep,
+        t_avg,
+        t_avg_of,
+    )
+
 __version__ = "0.1.0"
+__all__ = [
+    "Calibration",
+    "Curves",
+    "Formula",
+    "InfeasibleError",
+    "InputError",
+    "LawError",
+    "Picture",
+    "Plan",
+    "Run",
+    "Scenario",
+    "SimkvError",
+    "Sweep",
+    "break_even",
+    "calibration",
+    "concurrency",
+    "concurrency_of",
+    "curves_of",
+    "hit_rates",
+    "kv_size",
+    "load_scenario",
+    "plan",
+    "run",
+    "scores",
+    "speedup",
+    "step_time",
+    "sweep",
+    "t_avg",
+    "t_avg_of",
+]
+"""What programs and notebooks use: names of ``simkv.api``, which is loaded when one of them is first asked for."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'simkv' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module("simkv.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -23,7 +23,7 @@ TIER_COLOURS = {"vram": PALETTE[0], "dram": PALETTE[2], "ssd": PALETTE[4], "miss
 RUN, WITHOUT = PALETTE[0], PALETTE[1]
 """This run, and what it is compared with."""
 
-_TITLE_WIDTH = 78
+_TITLE_CHARS_AN_INCH, _LONGEST_TITLE = 9.75, 200
 _PANELS_A_ROW, _PANEL_INCHES = 3, (5.8, 4.4)
 _RC: Any = {
     "axes.axisbelow": True,
@@ -52,17 +52,27 @@ _RC: Any = {
 }
 
 
-_DPI: ContextVar[float | None] = ContextVar("dots_per_inch", default=None)
+_ALONE: ContextVar[tuple[str, float] | None] = ContextVar("alone", default=None)
 
 
 @contextmanager
-def dots_per_inch(dpi: float) -> Iterator[None]:
-    """Draw pictures inside with so many dots an inch, instead of those for print."""
-    token = _DPI.set(dpi)
+def alone(title: str, dots_per_inch: float) -> Iterator[None]:
+    """Have pictures inside, which would stand under their title in a report, carry ``title`` themselves.
+
+    Those that have a title keep it. ``dots_per_inch`` holds for all of them.
+    """
+    token = _ALONE.set((title, dots_per_inch))
     try:
         yield
     finally:
-        _DPI.reset(token)
+        _ALONE.reset(token)
+
+
+def _titled(title: str, width_inches: float) -> str:
+    """Return what stands over a picture, in lines that are as long as it is wide."""
+    given = _ALONE.get()
+    text = title or (clean(given[0], _LONGEST_TITLE) if given is not None else "")
+    return "\n".join(wrap(text, max(20, int(_TITLE_CHARS_AN_INCH * width_inches))))
 
 
 @contextmanager
@@ -74,7 +84,7 @@ def figure(title: str, file: BinaryIO, form: str, size_inches: tuple[float, floa
     with _page(file, form, size_inches) as page:
         axes = page.add_subplot()
         yield axes
-        axes.set_title("\n".join(wrap(title, _TITLE_WIDTH)))
+        axes.set_title(_titled(title, size_inches[0]))
 
 
 @contextmanager
@@ -98,7 +108,8 @@ def _page(file: BinaryIO, form: str, size_inches: tuple[float, float]) -> Iterat
         FigureCanvasAgg(page)
         yield page
         metadata = {"Date": None} if form == "svg" else {"Software": None}
-        page.savefig(file, format=form, dpi=_DPI.get() or _RC["savefig.dpi"], metadata=metadata)
+        given = _ALONE.get()
+        page.savefig(file, format=form, dpi=given[1] if given else _RC["savefig.dpi"], metadata=metadata)
 
 
 @contextmanager

@@ -1,0 +1,139 @@
+"""One simulated run as a value: its summary, its requests, its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkv.api.given import Settings, StrPath, arguments_named
+from simkv.api.progress import Progress, silent
+from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
+from simkv.api.shown import clean, page
+from simkv.errors import InputError, Problem
+from simkv.results.quantity import count, seconds
+from simkv.results.result import RunResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of one run; made by :func:`run`."""
+
+    scenario: Scenario
+    result: RunResult = field(repr=False)
+    """The columns behind it."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """``summary.json``: every metric, the baselines, the closed forms beside it, warnings and verdict."""
+        return self.result.summary
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """One row a request, the columns of ``requests.parquet``; times in s."""
+        return self.result.requests
+
+    @cached_property
+    def timeseries(self) -> pd.DataFrame:
+        """One row a sample, the columns of ``timeseries.parquet``; times in s, sizes in blocks."""
+        return self.result.timeseries
+
+    @property
+    def verdict(self) -> str:
+        """Whether offloading helps, with the figures that say so."""
+        return str(self.summary["verdict"]["because"])
+
+    @property
+    def offload_helps(self) -> bool | None:
+        """The verdict as a value; None where there is nothing to compare with, or no telling."""
+        helps: bool | None = self.summary["verdict"]["offload_helps"]
+        return helps
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know, in sentences."""
+        return [one["message"] for one in self.summary["warnings"]]
+
+    @property
+    def text(self) -> str:
+        """The answer as ``simkv run`` prints it."""
+        from simkv.results.text import render
+
+        return render(self.result, None, ascii_only=False)
+
+    def save(self, folder: StrPath) -> Path:
+        """Write the result folder of ``simkv run``, an older one of the same scenario replaced whole; return it.
+
+        Raises InputError where something else is there, or where it can't be written.
+        """
+        from simkv.results.write import write_result
+
+        place = Path(folder)
+        with arguments_named():
+            write_result(self.result, place)
+        return place
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{label} {text}" for label, text in self._facts())
+        return f"<simkv.Run of {clean(self.scenario.name)!r}: {facts}>"
+
+    def _repr_html_(self) -> str:
+        return page(f"Run of {self.scenario.name}", self._facts(), self.warnings, self.verdict)
+
+    def _facts(self) -> Sequence[tuple[str, str]]:
+        found = self.summary
+        facts = [("requests", count(found["requests"]["finished"]))]
+        for label, name in (("TTFT", "ttft_s"), ("ITL", "itl_s"), ("E2E", "e2e_s")):
+            if isinstance(one := found.get(name), dict):
+                facts.append((label, f"{seconds(one['mean'])} (p95 {seconds(one['p95'])})"))
+        facts.append(("output tokens/s", count(found["output_tokens_per_s"])))
+        return facts
+
+
+def run(
+    scenario: ScenarioLike,
+    set: Settings = (),
+    *,
+    seed: int | None = None,
+    audit: bool = False,
+    step_exact: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Simulate a scenario (or its file, or YAML text) with its baselines, and return what came of it.
+
+    ``set``: values over the scenario's, by path. ``seed`` wins over ``run.seed``. ``audit`` checks the laws of
+    INVARIANTS.md on the way; ``step_exact`` walks every engine step: slow, the same answer. Writes nothing: see
+    ``Run.save``. Ctrl-C raises KeyboardInterrupt. Raises InputError for what is wrong with the scenario or its trace,
+    InfeasibleError where it can't work, LawError where an audited law doesn't hold.
+    """
+    from simkv.interrupt import Interrupt
+    from simkv.simulation import run_scenario
+
+    loaded = load_scenario(scenario, set)
+    _one_seed(loaded)
+    tell = progress or silent
+    with arguments_named(), Interrupt() as interrupt:
+
+        def progressed(share: float) -> None:
+            interrupt.check()
+            tell(share, "")
+
+        result = run_scenario(loaded.resolved, seed=seed, step_exact=step_exact, audit=audit, progress=progressed)
+    if result.data.interrupted:
+        raise KeyboardInterrupt
+    return Run(loaded, result)
+
+
+def _one_seed(scenario: Scenario) -> None:
+    """Refuse a scenario of several seeds: their place is a sweep."""
+    seeds = scenario.resolved.scenario.run.replications
+    if seeds > 1:
+        mend = "simkv.sweep runs a scenario with several; or set run.replications to 1"
+        raise InputError(
+            Problem("a run has one seed", mend, scenario.written.file, None, "run.replications", str(seeds))
+        )
