@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from simkv.plots.labels import EndLabel, label_ends, time_unit
-from simkv.plots.style import FAINT, INK, SMALL, TIER_COLOURS, figure
+from simkv.plots.style import INK, SMALL, TIER_COLOURS, figure
 from simkv.results.quantity import share
 
 NAMES = {"vram": "VRAM", "dram": "DRAM", "ssd": "SSD", "miss": "computed"}
 _SHOWN = 0.07
 """A part of a bar narrower than this carries no figure."""
-_AREA = 0.75
 
 
 def hit_shares(rows: Sequence[tuple[str, Mapping[str, float]]], file: BinaryIO, form: str) -> None:
@@ -44,24 +43,27 @@ def _once(label: str, shown: bool) -> str:
     return label if shown else "_"
 
 
-def hits_over_time(times_s: Sequence[float], bins: Mapping[str, Sequence[float]], file: BinaryIO, form: str) -> None:
-    """Draw shares of prompt tokens by tier, one on the other, and the ceiling, over when requests arrived."""
-    unit_s, unit = time_unit(times_s[-1])
-    where = [one / unit_s for one in times_s]
+def hits_over_time(edges_s: Sequence[float], bins: Mapping[str, Sequence[float]], file: BinaryIO, form: str) -> None:
+    """Draw shares of prompt tokens by tier, one on the other, and the ceiling, over when requests arrived.
+
+    ``edges_s`` bound the spans of time that the shares are of: one more than those.
+    """
+    unit_s, unit = time_unit(edges_s[-1] - edges_s[0])
+    edges = [one / unit_s for one in edges_s]
     with figure("", file, form, SMALL) as axes:
-        below, ends = [0.0] * len(where), []
+        below, ends = [0.0] * (len(edges) - 1), []
         for key in ("vram", "dram", "ssd"):
             if not any(bins[key]):
                 continue
             top = [low + 100 * value for low, value in zip(below, bins[key], strict=True)]
-            axes.fill_between(where, below, top, color=TIER_COLOURS[key], alpha=_AREA, linewidth=0)
+            axes.stairs(top, edges, baseline=below, fill=True, color=TIER_COLOURS[key], linewidth=0)
             ends.append(EndLabel((below[-1] + top[-1]) / 2, NAMES[key], TIER_COLOURS[key]))
             below = top
-        axes.plot(where, [100 * value for value in bins["ceiling"]], color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
-        ends.append(EndLabel(100 * bins["ceiling"][-1], "ceiling", INK))
+        ceiling = [100 * value for value in bins["ceiling"]]
+        axes.stairs(ceiling, edges, baseline=None, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
+        ends.append(EndLabel(ceiling[-1], "ceiling", INK))
         axes.set_ylim(0, 100)
-        axes.set_xlim(where[0], where[-1])
+        axes.set_xlim(edges[0], edges[-1])
         axes.set_ylabel("Prompt tokens from cache (%)")
         axes.set_xlabel(f"Arrival since the first ({unit})")
-        axes.grid(color=FAINT, alpha=0.3)
         label_ends(axes, ends)

@@ -37,7 +37,7 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     for label, place in zip(ordered, places, strict=True):
         axes.annotate(
             label.text, (1.015, place), xycoords="axes fraction", va="center", ha="left", fontsize=_SIZE,
-            color=label.colour, fontweight="bold" if label.bold else "normal", annotation_clip=False,
+            color=label.colour, fontweight="bold" if label.bold else "normal", annotation_clip=False, parse_math=False,
         )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simkv.plots.labels import EndLabel, label_ends, tick_time
 from simkv.plots.style import INK, MARKERS, SMALL, figure
@@ -31,7 +31,7 @@ class Curve:
     colour: str
     sparse: bool = False
     named: bool = False
-    """Its p50, p95 and p99 are written beside it."""
+    """The one that it is about: its p50, p95 and p99 are written beside it, and its line is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ def quantiles(curves: Sequence[Curve], limits: Sequence[Limit], name: str, file:
     with figure("", file, form, SMALL) as axes:
         shown = [(curve, [(tail(q), s) for q, s in curve.points if s > 0]) for curve in curves]
         for k, (curve, points) in enumerate(shown):
-            look = {"marker": MARKERS[k % len(MARKERS)], "linestyle": "--"} if curve.sparse else {}
-            axes.plot([x for x, _ in points], [y for _, y in points], color=curve.colour, **look)  # type: ignore[arg-type]
+            look: dict[str, Any] = {"marker": MARKERS[k % len(MARKERS)]} if curve.sparse else {}
+            look |= {} if curve.named else {"linestyle": "--"}
+            axes.plot([x for x, _ in points], [y for _, y in points], color=curve.colour, **look)
         logarithmic = _upward(axes, [y for _, points in shown for _, y in points], limits)
         _shares(axes, max(x for _, points in shown for x, _ in points))
         for curve, points in shown:

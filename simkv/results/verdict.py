@@ -19,13 +19,13 @@ def verdict(
 ) -> dict[str, object]:
     """Return ``{offload_helps, because}``; ``against``: differences to the run without offload."""
     if not ctx.offloads:
-        return _answer(None, f"{_figures(figures)}There is no tier below VRAM here: nothing is offloaded.")
+        return _answer(None, f"{figures_text(figures)}There is no tier below VRAM here: nothing is offloaded.")
     if against is None and _interrupted(figures):
         text = "The run was stopped: no finished run without offload to compare with."
-        return _answer(None, _figures(figures) + text)
+        return _answer(None, figures_text(figures) + text)
     if against is None:
         text = "There is no run without offload to compare with (run.baselines)."
-        return _answer(None, _figures(figures) + text)
+        return _answer(None, figures_text(figures) + text)
     judged = {label: against[name] for name, label in _JUDGED if name in against}
     if not judged:
         return _answer(None, "No request finished both with and without offload.")
@@ -44,7 +44,7 @@ def _answer(helps: bool | None, because: str) -> dict[str, object]:
     return {"offload_helps": helps, "because": because}
 
 
-def _figures(figures: Mapping[str, object]) -> str:
+def figures_text(figures: Mapping[str, object]) -> str:
     """Say what came out, where there is nothing to hold it against."""
     latencies = [(label, figures.get(name)) for name, label in _JUDGED]
     parts = [f"mean {label} {seconds(one['mean'])}" for label, one in latencies if isinstance(one, dict)]

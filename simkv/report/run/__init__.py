@@ -1,0 +1,5 @@
+"""What a report says of one run: the answer first, then what it rests on."""
+
+from simkv.report.run.sections import sections
+
+__all__ = ["sections"]

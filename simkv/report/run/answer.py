@@ -1,0 +1,159 @@
+"""The answer of a run: one sentence with its number and interval, and whatever could put it in question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simkv.report.document import Block, Note, Text, Tone
+from simkv.report.folders import RunFolder
+from simkv.report.run.settings import Settings, settings
+from simkv.report.run.shown import capital, difference_text, half_width_s, mean_text
+from simkv.report.telling import listed
+from simkv.results.quantity import count, digits, seconds, share
+from simkv.results.verdict import MATTERS, figures_text
+from simkv.results.words import Summary, attainment_texts, target_texts
+
+_JUDGED = (("TTFT", "ttft_s"), ("E2E", "e2e_s"))
+_TIMES = 1.5
+"""From this ratio on a change is told as times, below as percent."""
+
+
+def blocks(folder: RunFolder) -> list[Block]:
+    """Return the answer, the verdict on its SLO, what binds, warnings and what isn't modelled."""
+    summary = folder.summary
+    lead, *more = _answers(summary, settings(folder))
+    found: list[Block] = [Text(lead, lead=True), *(Text(text) for text in more)]
+    found += _slo(summary)
+    if summary["bottleneck_because"]:
+        found.append(Text(f"Bottleneck: {summary['bottleneck_because']}."))
+    found += [Note("warning", warning["message"], warning["code"]) for warning in summary["warnings"]]
+    found += _baselines_own(summary)
+    found += [Note("plain", note) for note in summary["notes"]]
+    return found
+
+
+def _answers(summary: Summary, given: Settings) -> list[str]:
+    """Return the answer, and sentences that go with it."""
+    helps, because = summary["verdict"]["offload_helps"], summary["verdict"]["because"]
+    ahead = _prefetch(summary)
+    if helps is not None:
+        return [f"{_offload(summary, given)}.", because, *ahead]
+    if "no_offload" in summary["baselines"]:
+        return [because, *_differences(summary), *ahead]
+    reason = because.removeprefix(figures_text(summary))
+    plain = _plain(summary)
+    return [*ahead, *([f"{plain}."] if plain else []), reason]
+
+
+def _offload(summary: Summary, given: Settings) -> str:
+    """Say what offloading does to the latency that decides, with its interval."""
+    differences = summary["baselines"]["no_offload"]["difference"]
+    label, key = _decisive(differences, summary["verdict"]["offload_helps"])
+    one = differences[key]
+    before, who = _baseline_mean(one), f"Offloading{_below(given)}"
+    if before is None or one["mean"] == 0:
+        return f"{who} changes nothing: mean {label} stays at {mean_text(summary[key])}"
+    after = before + one["mean"]
+    instead = f"{seconds(after)}{_half(summary[key])} instead of {seconds(before)}"
+    matters = abs(one["relative"]) >= MATTERS and _certain(one)
+    what = f"makes mean {label} {_factor(before, after)}" if matters else "makes no difference that matters to"
+    what = what if matters else f"{what} mean {label}"
+    return f"{who} {what}: {instead}, over the same {one['pairs']:,} requests; difference {difference_text(one)}"
+
+
+def _decisive(differences: Mapping[str, Any], helps: bool) -> tuple[str, str]:
+    """Return the latency that the verdict rests on: the first that moved its way, else the first there is."""
+    there = [(label, key) for label, key in _JUDGED if key in differences]
+    moved = [
+        one
+        for one in there
+        if _certain(differences[one[1]])
+        and (differences[one[1]]["mean"] < 0) == helps
+        and abs(differences[one[1]]["relative"] or 0.0) >= MATTERS
+    ]
+    return (moved or there)[0]
+
+
+def _certain(difference: Mapping[str, Any]) -> bool:
+    ends = difference["ci95"]
+    return bool(ends) and (ends[0] > 0 or ends[1] < 0)
+
+
+def _baseline_mean(difference: Mapping[str, Any]) -> float | None:
+    return difference["mean"] / difference["relative"] if difference["relative"] else None
+
+
+def _half(values: Mapping[str, Any]) -> str:
+    half = half_width_s(values)
+    return "" if half is None else f" ± {seconds(half)}"
+
+
+def _factor(before: float, after: float) -> str:
+    way = "smaller" if after < before else "larger"
+    ratio = max(before, after) / min(before, after) if min(before, after) > 0 else float("inf")
+    return (
+        f"{digits(ratio)} times {way}" if _TIMES <= ratio < float("inf") else f"{share(abs(after / before - 1))} {way}"
+    )
+
+
+def _below(given: Settings) -> str:
+    """Return `` to 200 GiB of DRAM and 4 TB of SSD``; nothing where no size is known."""
+    sizes = [
+        f"{given.text(f'tiers.{tier}.capacity')} of {tier.upper()}"
+        for tier in ("dram", "ssd")
+        if given.amount(f"tiers.{tier}.capacity", "size")
+    ]
+    return f" to {listed([size.replace('GiB', ' GiB').replace('TiB', ' TiB') for size in sizes])}" if sizes else ""
+
+
+def _differences(summary: Summary) -> Iterator[str]:
+    """Say of each latency by how much it differs, where the verdict is that nothing can be said."""
+    differences = summary["baselines"]["no_offload"]["difference"]
+    told = [f"{label} {difference_text(differences[key])}" for label, key in _JUDGED if key in differences]
+    if told:
+        pairs = max(differences[key]["pairs"] for _, key in _JUDGED if key in differences)
+        yield f"Differences of the means over the same {pairs:,} requests: {', '.join(told)}."
+
+
+def _prefetch(summary: Summary) -> list[str]:
+    """Say what prefetch buys a decode step of active offload; nothing without a run to hold it against."""
+    faster, plain = summary["speedup"]["measured"], summary["baselines"].get("no_prefetch")
+    if faster is None or not plain or not plain["t_step_s"]:
+        return []
+    formula = summary["speedup"]["formula"]
+    closed = f" (closed form: {digits(formula)} times)" if formula is not None else ""
+    text = f"Prefetch makes a decode step {digits(faster)} times as fast: {seconds(summary['t_step_s'])}"
+    return [f"{text} instead of {seconds(plain['t_step_s'])}{closed}."]
+
+
+def _plain(summary: Summary) -> str:
+    """Return what came out, where nothing is compared."""
+    parts = [f"mean {label} {mean_text(summary[key])}" for label, key in _JUDGED if summary[key]]
+    rate = summary["output_tokens_per_s"]
+    parts += [f"{count(rate)} output tokens/s"] if rate else []
+    finished = summary["requests"]["finished"]
+    if not parts:
+        return f"None of {summary['requests']['arrived']:,} requests finished" if not finished else ""
+    return f"{capital(', '.join(parts))}, over {finished:,} request{'s' if finished != 1 else ''}"
+
+
+def _slo(summary: Summary) -> Iterator[Note]:
+    attained = summary["slo_attainment"]
+    if not attained:
+        return
+    targets = target_texts(attained)
+    missed, judged = any(met is False for _, met in targets), bool(targets)
+    tone: Tone = "bad" if missed else "good" if judged else "plain"
+    says = "The SLO is missed" if missed else "The SLO holds" if judged else "SLO of each request"
+    yield Note(tone, f"{says}: {'; '.join([*(text for text, _ in targets), *attainment_texts(summary)])}.")
+
+
+def _baselines_own(summary: Summary) -> Iterator[Note]:
+    """Warn of what only a baseline has to be warned of."""
+    mine = {warning["code"] for warning in summary["warnings"]}
+    for name, other in summary["baselines"].items():
+        theirs = [code for code in dict.fromkeys(other["warnings"]) if code not in mine]
+        if theirs:
+            what = name.replace("_", " ").replace("no ", "without ")
+            yield Note("warning", f"The run {what} that this is compared with has: {', '.join(theirs)}.", "baseline")
