@@ -45,7 +45,7 @@ def _nothing(*args: object, **kwargs: object) -> None:
 def load_is_not_charged(patch: Patch) -> None:
     original = Traffic.up
 
-    def up(self: Traffic, pieces: Any, priority: int, done: Any) -> Any:
+    def up(self: Traffic, pieces: Any, priority: int, done: Any, *told: Any) -> Any:
         self.measured.loaded_bytes += self.piece_bytes
         return original(self, pieces, priority, done)
 
@@ -55,7 +55,7 @@ def load_is_not_charged(patch: Patch) -> None:
 def write_is_not_carried(patch: Patch) -> None:
     original = Traffic.down
 
-    def down(self: Traffic, pieces: Any, done: Any = None) -> None:
+    def down(self: Traffic, pieces: Any, done: Any = None, *told: Any) -> None:
         self.measured.written_bytes += self.piece_bytes
         original(self, pieces, done)
 

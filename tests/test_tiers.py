@@ -25,6 +25,7 @@ from simkv.results.summary import hit_rate
 from simkv.sim.config import SystemConfig
 from simkv.sim.fabric import Lane, Transfer
 from simkv.sim.mover import Mover
+from simkv.sim.record.errand import Errand
 from simkv.sim.rundata import REQUEST_COLUMNS, RunData
 from simkv.sim.scheduler import Scheduler
 from simkv.sim.system import System
@@ -610,16 +611,16 @@ def hold_laws(config: SystemConfig, requests: list[Request], loads_once: bool = 
 
 
 def free_copy(
-    self: Lane, nbytes: int, descriptors: int, priority: int, done: Callable[[], None], rank: int = 0
+    self: Lane, nbytes: int, descriptors: int, priority: int, done: Callable[[], None], rank: int, errand: Errand
 ) -> Transfer:
     """A transfer that arrives as soon as it is sent."""
     self.submitted_bytes += nbytes
     self.delivered_bytes += nbytes
     done()
-    return Transfer(nbytes, inf, priority, done)
+    return Transfer(nbytes, inf, priority, done, 0.0, errand)
 
 
-def uncharged_load(self: Mover, spans, start, end, source, target, transfer, done, priority, owner):
+def uncharged_load(self: Mover, spans, start, end, source, target, transfer, done, priority, owner, errand):
     """A load that never touches a link."""
     owner.dram.index.unpin(source)
     self.tiers.vram.index.arrived(target, spans, transfer)
@@ -663,7 +664,7 @@ def overfull_store(self: KVPool, spans, start, end, transfer, taken=None, known=
     return handle, added
 
 
-def unwritten(self: Mover, blocks: int, transfer: int, through: Callable[[], None], priority: int, rank: int) -> None:
+def unwritten(self: Mover, blocks: int, errand: Errand, through: Callable[[], None], priority: int, rank: int) -> None:
     """A write-down that takes no link."""
     through()
 

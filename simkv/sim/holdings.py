@@ -53,7 +53,8 @@ class Holdings:
         if write == "write_through_selective":
             end = min(end, used_depth(handle, 2))
         if end:
-            live.store_refused = not self.mover.store(handle, live.request.spans, end, live.owner)
+            request = live.request
+            live.store_refused = not self.mover.store(handle, request.spans, end, live.owner, request.id)
         if self._when_full == "retry":
             self.refused.pop(live, None)
             if live.store_refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simkv.kvcache.node import Node
+from simkv.sim.record.errand import LATE, USEFUL, WASTED, Errand
 from simkv.sim.tiers import Owner
 from simkv.workload.request import Request
 
@@ -46,6 +47,7 @@ class Live:
         "fetch",
         "fetched",
         "first_token_s",
+        "foreseen",
         "generated",
         "handle",
         "hit_dram",
@@ -115,6 +117,8 @@ class Live:
         """Block ranges that a look-ahead prefetch brought from DRAM into VRAM for it."""
         self.promoted: list[tuple[int, int]] = []
         """Block ranges that were brought from SSD into DRAM for it."""
+        self.foreseen: list[tuple[Errand, int, bool]] = []
+        """Prefetches for it of which isn't known yet what became: the first block, and whether they go to VRAM."""
         self.prefetched = False
         self.fetch: Fetch | None = None
         """What a prefetcher reads from SSD for it, where it may be stopped."""
@@ -131,6 +135,18 @@ class Live:
         self.parts[self.state] += now - self.since_s
         self.state = state
         self.since_s = now
+
+    def judge_late(self, transfer: int) -> None:
+        """Note that it needs what ``transfer`` is still bringing, which may be a prefetch of its own."""
+        for errand, _, _ in self.foreseen:
+            if errand.number == transfer:
+                errand.judge(LATE)
+
+    def judge(self, vram_end: int, hit_end: int) -> None:
+        """It finds blocks up to ``vram_end`` in VRAM and ``hit_end`` in DRAM on its turn: settle its prefetches."""
+        for errand, start, to_vram in self.foreseen:
+            errand.judge(USEFUL if start < (vram_end if to_vram else hit_end) else WASTED)
+        self.foreseen.clear()
 
     @property
     def last_tokens(self) -> int:

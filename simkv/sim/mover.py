@@ -14,6 +14,7 @@ from simkv.kvcache.pool import KVPool
 from simkv.sim.config import OffloadConfig
 from simkv.sim.fabric import DEMAND, LOOK_AHEAD, WRITE_BACK
 from simkv.sim.ledger import Done, Ledger
+from simkv.sim.record.errand import CASCADE, LOAD, PROMOTE, SPILL, STORE, SWAP_OUT, Errand
 from simkv.sim.tiers import LowerHit, Owner, ReplicaTiers
 from simkv.workload.request import Spans
 
@@ -65,7 +66,15 @@ class Mover:
             self.spill(taken)
 
     def receive(
-        self, held: Node, spans: Spans, end: int, known: Match | None, priority: int, owner: Owner, after: int = 0
+        self,
+        held: Node,
+        spans: Spans,
+        end: int,
+        known: Match | None,
+        priority: int,
+        owner: Owner,
+        after: int = 0,
+        errand: Errand | None = None,
     ) -> tuple[Node, Load]:
         """Make room in VRAM below the pinned path ``held`` for the blocks up to ``end`` of ``spans``.
 
@@ -89,7 +98,7 @@ class Mover:
         vram.written_blocks += added
 
         def load(done: Done) -> tuple[int, int]:
-            return self.load(spans, start, end, source, handle, transfer, done, priority, owner)
+            return self.load(spans, start, end, source, handle, transfer, done, priority, owner, errand)
 
         def load_later(done: Done) -> tuple[int, int]:
             def arrived() -> None:
@@ -114,6 +123,7 @@ class Mover:
         done: Done,
         priority: int,
         owner: Owner,
+        errand: Errand | None = None,
     ) -> tuple[int, int]:
         """Copy blocks ``start .. end-1`` of ``spans`` from DRAM to VRAM, where they are pending for ``transfer``.
 
@@ -135,11 +145,13 @@ class Mover:
             self.wake()
 
         nbytes, descriptors = self._load_size(end - start)
-        carried = tiers.h2d.submit(nbytes, descriptors, priority, through, owner.rank)
+        errand = errand or Errand(LOAD)
+        errand.number = transfer
+        carried = tiers.h2d.submit(nbytes, descriptors, priority, through, owner.rank, errand=errand)
         self.ledger.carriers[transfer] = tiers.h2d, carried
         return nbytes, descriptors
 
-    def promote(self, spans: Spans, found: LowerHit, priority: int, owner: Owner) -> int:
+    def promote(self, spans: Spans, found: LowerHit, priority: int, owner: Owner, errand: Errand | None = None) -> int:
         """Copy what was ``found`` on SSD to DRAM; return the transfer's id, or 0 where DRAM has no room (a miss)."""
         tiers = self.tiers
         assert owner.dram is not None and tiers.ssd is not None
@@ -162,23 +174,27 @@ class Mover:
             self._arrived(dram, handle, spans, transfer)
 
         lane = tiers.host.ssd_read
-        carried = lane.submit(units * self.unit_bytes, units, priority, through, owner.rank)
+        errand = errand or Errand(PROMOTE)
+        errand.number = transfer
+        carried = lane.submit(units * self.unit_bytes, units, priority, through, owner.rank, errand=errand)
         self.ledger.carriers[transfer] = lane, carried
         return transfer
 
-    def prefetch(self, spans: Spans, found: Match, lower: LowerHit, owner: Owner) -> None:
+    def prefetch(self, spans: Spans, found: Match, lower: LowerHit, owner: Owner, errand: Errand) -> None:
         """Copy what DRAM has beyond the VRAM hit ``found`` into VRAM ahead of need, where the caller saw room."""
         index = self.tiers.vram.index
-        handle, load = self.receive(index.pin(found), spans, lower.dram_end, lower.dram, LOOK_AHEAD, owner)
+        handle, load = self.receive(
+            index.pin(found), spans, lower.dram_end, lower.dram, LOOK_AHEAD, owner, errand=errand
+        )
         load(lambda: index.unpin(handle))
         self.prefetched_blocks += lower.dram_end - found.end
 
     # ---- down
 
-    def store(self, handle: Node, spans: Spans, end: int, owner: Owner) -> bool:
+    def store(self, handle: Node, spans: Spans, end: int, owner: Owner, request: int = -1) -> bool:
         """Write what DRAM lacks of the first ``end`` blocks of ``spans`` down; False where DRAM refused.
 
-        ``handle`` pins them in VRAM; they are held there until they are through.
+        ``handle`` pins them in VRAM; they are held there until they are through. ``request``: whose they are.
         """
         tiers = self.tiers
         pool = owner.dram
@@ -208,7 +224,7 @@ class Mover:
             if tiers.can_cascade and not self.spills:
                 self.cascade(Extent(spans, 0, stored), owner)
 
-        self._down(blocks, transfer, through, WRITE_BACK, owner.rank)
+        self._down(blocks, Errand(STORE, request, transfer), through, WRITE_BACK, owner.rank)
         return not refused
 
     def spill(self, extents: list[Extent]) -> None:
@@ -225,9 +241,11 @@ class Mover:
                 if self._spills_block:
                     self.waited.append(transfer)
                 through = partial(self._arrived, pool, handle, extent.spans, transfer)
-                self._down(blocks, transfer, through, WRITE_BACK, 0)
+                self._down(blocks, Errand(SPILL, number=transfer), through, WRITE_BACK, 0)
 
-    def put_aside(self, spans: Spans, units: int, owner: Owner, done: Done) -> tuple[Node, int] | None:
+    def put_aside(
+        self, spans: Spans, units: int, owner: Owner, done: Done, request: int = -1
+    ) -> tuple[Node, int] | None:
         """Write what DRAM lacks of the first ``units`` units down, out of VRAM that the next step takes over.
 
         Returns what holds all of them in DRAM, until the caller unpins it, and how many are written, after which
@@ -248,7 +266,7 @@ class Mover:
                 self._arrived(pool, handle, spans, transfer)
 
             self.waited.append(transfer)
-            self._down(added, transfer, through, DEMAND, owner.rank)
+            self._down(added, Errand(SWAP_OUT, request, transfer), through, DEMAND, owner.rank)
         return kept, added
 
     def cascade(self, extent: Extent, owner: Owner) -> None:
@@ -270,7 +288,8 @@ class Mover:
             dram.index.unpin(source)
             self._arrived(ssd, target, extent.spans, transfer)
 
-        tiers.host.ssd_write.submit(blocks * self.unit_bytes, blocks, WRITE_BACK, through, owner.rank)
+        errand = Errand(CASCADE, number=transfer)
+        tiers.host.ssd_write.submit(blocks * self.unit_bytes, blocks, WRITE_BACK, through, owner.rank, errand=errand)
 
     def touch(self, spans: Spans, end: int, owner: Owner) -> None:
         """Renew the recency of a finished request's blocks in DRAM."""
@@ -287,10 +306,11 @@ class Mover:
             if pool is not None:
                 pool.index.remove(spans, start, end)
 
-    def _down(self, units: int, transfer: int, through: Done, priority: int, rank: int) -> None:
+    def _down(self, units: int, errand: Errand, through: Done, priority: int, rank: int) -> None:
         tiers = self.tiers
         nbytes, descriptors = units * self.unit_bytes, units * tiers.unit_blocks * tiers.descriptors_per_block
-        self.ledger.carriers[transfer] = tiers.d2h, tiers.d2h.submit(nbytes, descriptors, priority, through, rank)
+        carried = tiers.d2h.submit(nbytes, descriptors, priority, through, rank, errand=errand)
+        self.ledger.carriers[errand.number] = tiers.d2h, carried
 
     def _reserve(
         self,
@@ -331,7 +351,8 @@ class Mover:
             return
         transfer, handle, blocks = reserved
         through = partial(self._arrived, ssd, handle, extent.spans, transfer)
-        tiers.host.ssd_write.submit(blocks * self.unit_bytes, blocks, WRITE_BACK, through)
+        errand = Errand(SPILL, number=transfer)
+        tiers.host.ssd_write.submit(blocks * self.unit_bytes, blocks, WRITE_BACK, through, errand=errand)
 
     def _arrived(self, pool: KVPool, handle: Node, spans: Spans, transfer: int) -> None:
         pool.index.arrived(handle, spans, transfer)

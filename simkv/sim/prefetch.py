@@ -13,6 +13,7 @@ from simkv.sim.clock import TRANSFER_RANK, Timer
 from simkv.sim.config import OffloadConfig
 from simkv.sim.fabric import LOOK_AHEAD
 from simkv.sim.live import PREEMPTED, QUEUE, Fetch, Live
+from simkv.sim.record.errand import OPEN, PREFETCH, PROMOTE, Errand
 from simkv.sim.tiers import LowerHit
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Stopping:
             fetch.stopped = True
             return False
         fetch.waited_for = True
+        live.judge_late(fetch.transfer)
         if until_s < float("inf"):
             self.engine.clock.at(until_s, TRANSFER_RANK, self._late, live)
         return True
@@ -124,7 +126,7 @@ class QueuePrefetcher(Stopping):
         if engine.swapping or (blocks > engine.pool.free_blocks and not self._room_for(live)):
             return False
         live.fetched.append((found.end, lower.dram_end))
-        engine.mover.prefetch(live.request.spans, found, lower, live.owner)
+        engine.mover.prefetch(live.request.spans, found, lower, live.owner, _foresee(live, found.end, to_vram=True))
         engine.replan()
         return True
 
@@ -210,7 +212,16 @@ def look(engine: Engine, live: Live) -> tuple[Match, LowerHit]:
 
 def promote(engine: Engine, live: Live, lower: LowerHit, priority: int) -> int:
     """Have what SSD has for ``live`` brought to DRAM, and note it for its hits; return the transfer, 0 for no room."""
-    transfer = engine.mover.promote(live.request.spans, lower, priority, live.owner)
+    ahead = priority == LOOK_AHEAD
+    errand = _foresee(live, lower.dram_end, to_vram=False) if ahead else Errand(PROMOTE, live.request.id)
+    transfer = engine.mover.promote(live.request.spans, lower, priority, live.owner, errand)
     if transfer:
         live.promoted.append((lower.dram_end, lower.ssd_end))
     return transfer
+
+
+def _foresee(live: Live, start: int, to_vram: bool) -> Errand:
+    """Return the errand of a prefetch from block ``start`` on, which is judged when ``live`` has its turn."""
+    errand = Errand(PREFETCH, live.request.id, fate=OPEN)
+    live.foreseen.append((errand, start, to_vram))
+    return errand

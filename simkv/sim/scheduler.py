@@ -16,6 +16,7 @@ from simkv.sim.fabric import DEMAND
 from simkv.sim.live import LOAD_DRAM, LOAD_SSD, Live
 from simkv.sim.mover import Load
 from simkv.sim.prefetch import promote
+from simkv.sim.record.errand import LOAD, SWAP_IN, Errand
 from simkv.sim.shares import VramShares
 from simkv.sim.waiting import WaitingQueue
 
@@ -179,6 +180,7 @@ class Scheduler(WaitingQueue):
         lower = engine.tiers.lookup(spans, live.target, limit, match.end, dram)
         if lower.pending and not (live.fetch is not None and live.fetch.gave_up(lower.pending)):
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
+        live.judge_late(lower.pending)
         if lower.ssd_end > lower.dram_end and not live.asked_ssd and engine.reads_on_demand:
             live.asked_ssd = True
             transfer = promote(engine, live, lower, DEMAND)
@@ -210,6 +212,8 @@ class Scheduler(WaitingQueue):
         if need > pool.available_blocks - unpinned_blocks(match):
             return -1
         self._note_hits(live, vram_end, hit_end)
+        if live.foreseen:
+            live.judge(vram_end, hit_end)
         if live.swapped is not None:
             engine.mover.ledger.swaps.in_blocks += hit_end - vram_end
         live.handle = pool.index.pin(match, not live.preemptions, live.owner.retention)
@@ -217,8 +221,9 @@ class Scheduler(WaitingQueue):
         load = None
         if hit_end > vram_end:
             live.handle, load = engine.mover.receive(
-                live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner, coming
-            )
+                live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner, coming,
+                Errand(LOAD if live.swapped is None else SWAP_IN, live.request.id),
+            )  # fmt: skip
         if holds:
             assert load is not None
             heappop(self.waiting)
@@ -263,6 +268,7 @@ class Scheduler(WaitingQueue):
         engine = self.engine
         heappop(self.waiting)
         engine.hold(live, state, now)
+        live.judge_late(transfer)
         engine.mover.ledger.wait(transfer, lambda: engine.resume(live), live.owner.rank)
         return 0
 

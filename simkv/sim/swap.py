@@ -36,7 +36,7 @@ class Swapper:
         units = tokens // self.config.block_tokens // tiers.unit_blocks
         if not units:
             return
-        kept = self.mover.put_aside(live.request.spans, units, live.owner, self._through)
+        kept = self.mover.put_aside(live.request.spans, units, live.owner, self._through, live.request.id)
         if kept is None:
             self.counts.refused += 1
             return

@@ -13,6 +13,7 @@ from simkv.sim.engine import Engine
 from simkv.sim.fabric import DEMAND, Lane
 from simkv.sim.live import Live
 from simkv.sim.prefetch import promote
+from simkv.sim.record.errand import Errand
 from simkv.sim.tiers import LowerHit
 
 if TYPE_CHECKING:
@@ -25,7 +26,16 @@ class UntimedLane:
     def __init__(self) -> None:
         self._through: list[Callable[[], None]] = []
 
-    def submit(self, nbytes: int, descriptors: int, priority: int, done: Callable[[], None], rank: int = 0) -> None:
+    def submit(
+        self,
+        nbytes: int,
+        descriptors: int,
+        priority: int,
+        done: Callable[[], None],
+        rank: int = 0,
+        *,
+        errand: Errand | None = None,
+    ) -> None:
         """Take a transfer."""
         self._through.append(done)
 

@@ -8,6 +8,7 @@ from simkv.calibrate.copies import Ticket
 from simkv.calibrate.verify.rig import Rig
 from simkv.sim.active.traffic import Pieces, Traffic
 from simkv.sim.ledger import Done
+from simkv.sim.record.errand import STORE, Errand
 
 
 def all_of(number: int, call: Done | None) -> Done | None:
@@ -47,12 +48,12 @@ class RealTraffic(Traffic):
         self.written: list[tuple[Ticket, frozenset[int]]] = []
         """Writes under way, and the slots of the pool that they are taken from."""
 
-    def up(self, pieces: Pieces, priority: int, done: Done) -> Any:
+    def up(self, pieces: Pieces, priority: int, done: Done, errand: Errand | None = None) -> Any:
         """Keep what to call when this layer of a prefetch is here."""
         self.asked.append(done)
         return pieces
 
-    def down(self, pieces: Pieces, done: Done | None = None) -> None:
+    def down(self, pieces: Pieces, done: Done | None = None, purpose: int = STORE, request: int = -1) -> None:
         """Write what :attr:`writing` names down in the background."""
         if not len(pieces):
             return

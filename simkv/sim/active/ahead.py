@@ -23,6 +23,7 @@ from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Pieces, Traffic
 from simkv.sim.active.work import Flight, Late, group_of
 from simkv.sim.fabric import NEXT_STEP
+from simkv.sim.record.errand import USEFUL, WASTED
 
 Guess = Callable[[Sequence, int, Ids], Ids]
 """(sequence, its step, units that it reads in it) to the units that step + lead may read."""
@@ -40,6 +41,11 @@ class NextStep:
         self._flights: list[Flight] = []
         self._unread = np.zeros(0, np.bool_)
         """By arena id: was fetched, and nobody has read it since."""
+        self._bringing = np.zeros(0, np.int64)
+        """By arena id: the number of the flight that brought it last."""
+        self._judged: dict[int, Flight] = {}
+        """Recorded flights of which nobody knows yet what they were good for."""
+        self._launched = 0
         self._predictor: Predictor | None = None
         self._guess = self._make_guess()
         self._rng = stream(config.seed, "prefetch.accuracy")
@@ -127,7 +133,10 @@ class NextStep:
         share, foreseen = self.share, self.foreseen
         flight = Flight(ids, self.layers, self._landed)
         self._flights.append(flight)
+        self._launched += 1
         self._mark(ids)
+        if self.traffic.tiers.h2d.log is not None:
+            self._judged[self._launched] = flight
         dram, ssd = np.zeros(share.groups, np.int64), np.zeros(share.groups, np.int64)
         for seq, own in share.by_owner(ids):
             share.count(seq, own, dram, ssd)
@@ -149,6 +158,8 @@ class NextStep:
     def _landed(self, flight: Flight) -> None:
         self._flights.remove(flight)
         self.share.set.arrived(flight.ids)
+        if self.share.watch is not None:
+            self.share.watch.landed(flight)
 
     # ---- what became of it
 
@@ -164,14 +175,18 @@ class NextStep:
 
     def _mark(self, ids: Ids) -> None:
         if len(self._unread) <= ids.max():
-            self._unread = np.append(self._unread, np.zeros(int(ids.max()) + 1, np.bool_))
+            more = int(ids.max()) + 1
+            self._unread = np.append(self._unread, np.zeros(more, np.bool_))
+            self._bringing = np.append(self._bringing, np.zeros(more, np.int64))
         self._unread[ids] = True
+        self._bringing[ids] = self._launched
 
     def read(self, ids: Ids) -> None:
         """Book those of ``ids``, read now and in VRAM or on their way, that were fetched for it."""
         ids = ids[ids < len(self._unread)]
         fetched = ids[self._unread[ids]]
         self._unread[fetched] = False
+        self._judge(fetched, read=True)
         pieces = self._pieces(fetched)
         self.foreseen.used += pieces
         on_the_way = self._pieces(fetched[self.share.set.pending(fetched)])
@@ -196,7 +211,25 @@ class NextStep:
         if self._predictor is not None:
             self._predictor.forget(seq.live.request.id)
 
+    def _judge(self, ids: Ids, read: bool) -> None:
+        """Settle what recorded flights were good for: something of them is read, or nothing of them is left to be.
+
+        Which layers of one that is still on its way come in time shows as the step reaches them.
+        """
+        if not self._judged:
+            return
+        for number, units in zip(*np.unique(self._bringing[ids], return_counts=True), strict=True):
+            flight = self._judged.get(int(number))
+            if flight is None:
+                continue
+            flight.unread -= int(units)
+            if read or not flight.unread:
+                del self._judged[int(number)]
+                if flight not in self._flights:
+                    flight.judge(USEFUL if read else WASTED)
+
     def _waste(self, ids: Ids) -> None:
+        self._judge(ids, read=False)
         pieces = self._pieces(ids)
         if pieces:
             self.foreseen.wasted += pieces

@@ -17,6 +17,7 @@ from simkv.sim.active.work import Work
 from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
+from simkv.sim.record.errand import LATE, USEFUL, WASTED
 
 
 class StepRunner:
@@ -115,11 +116,14 @@ class Ahead:
         self._traffic.foreseen.wasted_bytes += (self._load.pieces - len(brought)) * self._traffic.piece_bytes
         if self.here:
             measured.carried_s += used_s
+        if self.here or not len(brought):
+            self._load.judge(USEFUL if len(brought) else WASTED)
         return brought
 
     def wait(self, call: Done, needed: int) -> None:
         """Have ``call`` made when it, of which ``needed`` pieces are needed, is here; it is urgent from now on."""
         self._load.urge(needed)
+        self._load.judge(LATE)
         self._traffic.need(1)
         self._call = call
 
@@ -189,6 +193,7 @@ class LayerPipeline(StepRunner):
                 continue
             late_s = late.flight.service_s * late.first[group]
             self.measured.needed_s += late_s
+            late.flight.loads[layer].judge(USEFUL if late.flight.arrived[layer] else LATE)
             if late.flight.arrived[layer]:
                 self.measured.carried_s += late_s
             else:

@@ -6,6 +6,7 @@ from simkv.sim.active.measured import Measured
 from simkv.sim.clock import Clock
 from simkv.sim.fabric import DEMAND, WRITE_BACK, Lane, Transfer
 from simkv.sim.ledger import Done
+from simkv.sim.record.errand import OPEN, PREFETCH, STORE, STREAM, Errand
 from simkv.sim.tiers import ReplicaTiers
 
 
@@ -52,10 +53,13 @@ class Pieces:
 class Load:
     """Pieces on their way up, from DRAM in one hop and from SSD in two."""
 
-    __slots__ = ("_done", "_hops", "_parts", "_since_s", "_traffic", "pieces", "priority")
+    __slots__ = ("_done", "_errands", "_hops", "_parts", "_since_s", "_traffic", "errand", "pieces", "priority")
 
-    def __init__(self, traffic: Traffic, pieces: Pieces, priority: int, done: Done) -> None:
+    def __init__(self, traffic: Traffic, pieces: Pieces, priority: int, done: Done, errand: Errand) -> None:
         self._traffic = traffic
+        self.errand = errand
+        """What its hops are for, each of which has one like it."""
+        self._errands: list[Errand] = []
         self._done = done
         self._hops: list[tuple[Lane, Transfer, float]] = []
         self._parts = (pieces.dram > 0) + (pieces.ssd > 0)
@@ -79,6 +83,11 @@ class Load:
             carried_s = alone_s * lane.carried_share(transfer)
             self._traffic.measured.carried_s += carried_s * needed / self.pieces
             lane.urge(transfer, DEMAND, self._traffic.rank)
+
+    def judge(self, fate: int) -> None:
+        """Settle what became of a prefetch."""
+        for errand in (self.errand, *self._errands):
+            errand.judge(fate)
 
     def _through(self) -> None:
         self._parts -= 1
@@ -108,7 +117,9 @@ class Load:
                     measured.duplex_s += waited_s
             done()
 
-        transfer = lane.submit(nbytes, descriptors, self.priority, through, traffic.rank)
+        errand = Errand(self.errand.purpose, self.errand.request, fate=self.errand.fate)
+        self._errands.append(errand)
+        transfer = lane.submit(nbytes, descriptors, self.priority, through, traffic.rank, errand=errand)
         self._hops.append((lane, transfer, alone_s))
 
 
@@ -167,9 +178,10 @@ class Traffic:
             total += read.service_s(nbytes, pieces.ssd_descriptors) + up.service_s(nbytes, pieces.ssd_descriptors)
         return total
 
-    def up(self, pieces: Pieces, priority: int, done: Done) -> Load:
+    def up(self, pieces: Pieces, priority: int, done: Done, errand: Errand | None = None) -> Load:
         """Bring ``pieces`` up; ``done`` is called when all are here.
 
+        ``errand``: what for, where it isn't what a step reads now, or what is foreseen that one will read.
         What comes from SSD is read into a buffer in DRAM first.
         """
         assert len(pieces), "nothing to bring up"
@@ -177,11 +189,13 @@ class Traffic:
         self.measured.loads_ssd += pieces.ssd
         self.measured.loaded_bytes += len(pieces) * self.piece_bytes
         self.measured.ssd_read_bytes += pieces.ssd * self.piece_bytes
-        return Load(self, pieces, priority, done)
+        if errand is None:
+            errand = Errand(STREAM) if priority == DEMAND else Errand(PREFETCH, fate=OPEN)
+        return Load(self, pieces, priority, done, errand)
 
     # ---- down
 
-    def down(self, pieces: Pieces, done: Done | None = None) -> None:
+    def down(self, pieces: Pieces, done: Done | None = None, purpose: int = STORE, request: int = -1) -> None:
         """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD; then call ``done``."""
         if not len(pieces):
             return
@@ -197,11 +211,14 @@ class Traffic:
 
         def through() -> None:
             if pieces.ssd:
-                self.tiers.host.ssd_write.submit(ssd_bytes, pieces.ssd_descriptors, WRITE_BACK, written)
+                errand = Errand(purpose, request)
+                write = self.tiers.host.ssd_write
+                write.submit(ssd_bytes, pieces.ssd_descriptors, WRITE_BACK, written, errand=errand)
             else:
                 written()
 
-        self.tiers.d2h.submit(nbytes, pieces.dram_descriptors + pieces.ssd_descriptors, WRITE_BACK, through)
+        descriptors = pieces.dram_descriptors + pieces.ssd_descriptors
+        self.tiers.d2h.submit(nbytes, descriptors, WRITE_BACK, through, errand=Errand(purpose, request))
 
     def when_written(self, writes: int, call: Done) -> None:
         """Make ``call`` once ``writes`` write-backs are through, at once where they are."""

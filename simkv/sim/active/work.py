@@ -16,18 +16,25 @@ from simkv.sim.ledger import Done
 class Flight:
     """A prefetch on its way: units that were predicted, brought in layer by layer."""
 
-    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "service_s")
+    __slots__ = ("_left", "_on_end", "_waiting", "arrived", "ids", "loads", "service_s", "unread")
 
     def __init__(self, ids: NDArray[Any], layers: int, on_end: Callable[[Flight], None]) -> None:
         self.ids = ids
         """Arena ids of the units."""
         self.arrived = [False] * layers
         self.loads: dict[int, Load] = {}
+        self.unread = len(ids)
+        """Units that nobody has read yet, and that weren't evicted either."""
         self.service_s = 0.0
         """Time to bring one of its pieces up on idle lanes."""
         self._left = layers
         self._on_end = on_end
         self._waiting: dict[int, list[Done]] = {}
+
+    def judge(self, fate: int) -> None:
+        """Settle what became of all of it that isn't settled."""
+        for load in self.loads.values():
+            load.judge(fate)
 
     def layer_arrived(self, layer: int) -> None:
         """Note that the pieces of ``layer`` are here."""

@@ -53,9 +53,10 @@ class Windows:
         self.blocks.note(now)
         for log in self.logs:
             rule = log.wanted.rule
-            if rule == "latest" and now >= self._again_s[log] and log.is_half_full:
+            if rule == "latest" and now >= self._again_s[log]:
                 self._again_s[log] = self._first_s + GROWTH * (now - self._first_s)
-                self._open(log, now)
+                if log.is_half_full:
+                    self._open(log, now)
             elif rule == "asked":
                 self._look(log, now, next_s)
 
