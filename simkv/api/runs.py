@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from simkv.api.given import Settings, StrPath, arguments_named
 from simkv.api.progress import Progress, silent
 from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
-from simkv.api.shown import clean, page
-from simkv.errors import InputError, Problem
+from simkv.api.shown import Picture, clean, page
+from simkv.errors import InputError, Problem, unknown
 from simkv.results.quantity import count, seconds
 from simkv.results.result import RunResult
+from simkv.results.words import LATENCIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,45 @@ class Run:
         from simkv.results.text import render
 
         return render(self.result, None, ascii_only=False)
+
+    @cached_property
+    def latencies(self) -> pd.DataFrame:
+        """Mean, quantiles and maximum of every latency (s) over finished requests after the warm-up, a row each."""
+        import pandas as pd
+
+        rows = {label: self.summary[key] for label, key in LATENCIES if self.summary[key] is not None}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "p50", "p90", "p95", "p99", "max"])
+
+    @cached_property
+    def pictures(self) -> dict[str, Picture]:
+        """Every figure that a report of this run would have, by name."""
+        from simkv.api.figures import of_run
+
+        return of_run(self.result, Path(self.scenario.written.file).parent)
+
+    def plot_latency(self, of: str = "ttft") -> Picture:
+        """Return how long which share of requests takes: ``ttft itl tpot e2e queue``, beside the run without offload.
+
+        Raises InputError for one that there isn't, or where all requests had the same.
+        """
+        return self._picture(f"latency-{of}")
+
+    def plot_waterfall(self) -> Picture:
+        """Return where the mean request's time goes, part after part."""
+        return self._picture("waterfall")
+
+    def plot_hits(self) -> Picture:
+        """Return where prompt tokens come from, tier by tier, under the ceiling of an infinite cache."""
+        return self._picture("hit-rates")
+
+    def plot_over_time(self, what: str = "utilization") -> Picture:
+        """Return ``utilization``, ``occupancy`` or ``requests`` over the time of the run."""
+        return self._picture(what)
+
+    def _picture(self, name: str) -> Picture:
+        if name not in self.pictures:
+            raise unknown("picture of this run", name, tuple(self.pictures), "name")
+        return self.pictures[name]
 
     def save(self, folder: StrPath) -> Path:
         """Write the result folder of ``simkv run``, an older one of the same scenario replaced whole; return it.

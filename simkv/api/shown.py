@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from simkv.api.given import StrPath
 from simkv.errors import InputError, Problem
+from simkv.report.document import Data, Draw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,12 +23,18 @@ _LONGEST = 300
 class Picture:
     """A figure that a notebook shows as it stands; ``save`` writes it as PNG or SVG, with more dots an inch."""
 
-    def __init__(self, finding: str, draw: Callable[[BinaryIO, str], None], rows: pd.DataFrame | None = None) -> None:
+    def __init__(self, finding: str, draw: Draw, data: Data | None = None) -> None:
         self.finding = finding
         """What is to be seen."""
-        self.rows = rows
-        """The figures behind it, where they are no frame of their result anyway."""
         self._draw = draw
+        self._data = data
+
+    @property
+    def data(self) -> pd.DataFrame | None:
+        """The figures behind it; None where they are a frame of their result anyway."""
+        import pandas as pd
+
+        return None if self._data is None else pd.DataFrame(self._data.rows, columns=list(self._data.heads))
 
     def save(self, path: StrPath) -> Path:
         """Write the picture to ``path`` (.png or .svg) and return it; raises InputError for another ending."""
