@@ -9,7 +9,16 @@ from random import Random
 from typing import Any
 
 from simkv.sim.record.recording import (
-    BLOCKS, FATES, POOLS, PRIVATE, PURPOSES, SLICES, STEPS, TRANSFERS, Recording, Table,
+    BLOCKS,
+    FATES,
+    POOLS,
+    PRIVATE,
+    PURPOSES,
+    SLICES,
+    STEPS,
+    TRANSFERS,
+    Recording,
+    Table,
 )  # fmt: skip
 
 VRAM, DRAM, SSD = range(3)
@@ -91,52 +100,85 @@ class Maker:
         )
 
 
+class _Sessions:
+    """Conversations that come up into VRAM in turn: from DRAM (odd ones leave it), from SSD, or computed anew."""
+
+    def __init__(self, count: int, seed: int, capacity: tuple[int, int, int]) -> None:
+        self.random = Random(seed)
+        self.maker = Maker(capacity)
+        self.now = self.maker.begin_s
+        self.size = [self.random.randint(4, 24) for _ in range(count)]
+        self.where: list[list[int]] = [[], [], []]
+        self.room = list(capacity)
+        for label in range(count):
+            tier = DRAM if self.fits(DRAM, label) else SSD
+            self.put(tier, label)
+            last_s = self.now - self.random.uniform(1, 90)
+            self.maker.there(tier, label, 0, self.size[label], last_s, self.random.randint(0, 9))
+
+    def run(self, label: int) -> tuple[int, int, int]:
+        return label, 0, self.size[label]
+
+    def fits(self, tier: int, label: int) -> bool:
+        return self.size[label] <= self.room[tier]
+
+    def put(self, tier: int, label: int) -> None:
+        self.where[tier].append(label)
+        self.room[tier] -= self.size[label]
+
+    def drop(self, tier: int, label: int) -> None:
+        self.where[tier].remove(label)
+        self.room[tier] += self.size[label]
+        self.maker.note(self.now, tier, GONE, self.run(label))
+
+    def spill(self) -> None:
+        """The conversation that was used longest ago leaves VRAM, for DRAM where that has room."""
+        old = self.where[VRAM][0]
+        if old not in self.where[DRAM] and self.fits(DRAM, old):
+            self.put(DRAM, old)
+            self.now = self.maker.move(self.now, D2H, self.run(old), "spill")
+        self.drop(VRAM, old)
+
+    def turn(self, label: int, number: int) -> None:
+        """A turn of one conversation."""
+        self.now += self.random.expovariate(8.0)
+        maker, run = self.maker, self.run(label)
+        if label in self.where[VRAM]:
+            self.where[VRAM].remove(label)
+            self.where[VRAM].append(label)
+            maker.note(self.now, VRAM, USED, run)
+            return
+        while not self.fits(VRAM, label):
+            self.spill()
+        if label in self.where[SSD] and label not in self.where[DRAM] and self.fits(DRAM, label):
+            self.put(DRAM, label)
+            self.now = maker.move(self.now, READ, run, "promote")
+        self.put(VRAM, label)
+        begun = self.now
+        if label in self.where[DRAM]:
+            ahead = number % 3 == 0
+            fate = ("useful", "late", "wasted")[number % 9 // 3] if ahead else "none"
+            self.now = maker.move(self.now, H2D, run, "prefetch" if ahead else "load", fate)
+            if label % 2:
+                self.drop(DRAM, label)
+        else:
+            self.now += 0.1
+            maker.note(self.now, VRAM, HERE, run)
+        maker.note(self.now, VRAM, USED, run)
+        maker.private.append((self.now, VRAM, 0, self.random.randint(0, 8)))
+        maker.steps.append((0, begun, self.now, 4, number % 7, 0 if number % 4 else 512, 0.02))
+
+
 def sessions(
-    count: int = 12, moves: int = 60, seed: int = 1, capacity: tuple[int, int, int] = (96, 140, 512)
+    count: int = 12, turns: int = 60, seed: int = 1, capacity: tuple[int, int, int] = (104, 140, 512)
 ) -> Recording:
-    """Return ``count`` conversations that come up from DRAM and SSD in turn; the least recently used make room."""
-    random = Random(seed)
-    maker = Maker(capacity)
-    size = [random.randint(4, 24) for _ in range(count)]
-    where: list[list[int]] = [[], [], []]
-    room = list(capacity)
-    for label in range(count):
-        tier = DRAM if size[label] <= room[DRAM] else SSD
-        where[tier].append(label)
-        room[tier] -= size[label]
-        maker.there(tier, label, 0, size[label], maker.begin_s - random.uniform(1, 90), random.randint(0, 9))
-    now = maker.begin_s
-    for number in range(moves):
-        now += random.expovariate(8.0)
-        label = random.randrange(count)
-        run = (label, 0, size[label])
-        if label in where[VRAM]:
-            where[VRAM].remove(label)
-            where[VRAM].append(label)
-            maker.note(now, VRAM, USED, run)
-            continue
-        while room[VRAM] < size[label]:
-            old = where[VRAM].pop(0)
-            maker.note(now, VRAM, GONE, (old, 0, size[old]))
-            room[VRAM] += size[old]
-            if old not in where[DRAM] and size[old] <= room[DRAM]:
-                where[DRAM].append(old)
-                room[DRAM] -= size[old]
-                maker.move(now, D2H, (old, 0, size[old]), "spill")
-        if label in where[SSD] and label not in where[DRAM] and size[label] <= room[DRAM]:
-            room[DRAM] -= size[label]
-            now = maker.move(now, READ, run, "promote")
-            where[DRAM].append(label)
-        room[VRAM] -= size[label]
-        where[VRAM].append(label)
-        ahead = number % 3 == 0
-        fate = ("useful", "late", "wasted")[number % 9 // 3] if ahead else "none"
-        begun = now
-        now = maker.move(now, H2D, run, "prefetch" if ahead else "load", fate)
-        maker.note(now, VRAM, USED, run)
-        maker.steps.append((0, begun, now, 4, number % 7, 0 if number % 4 else 512, 0.02))
-        maker.steps.append((0, now, now + 0.01, 1, 5, 0, 0.0))
-    return maker.recording(now + 0.5, [f"session {label}" for label in range(count)])
+    """Return ``count`` conversations of ``turns`` turns; VRAM keeps eight blocks free for what requests hold alone."""
+    made = _Sessions(count, seed, capacity)
+    made.room[VRAM] -= 8
+    for number in range(turns):
+        made.turn(made.random.randrange(count), number)
+    made.room[VRAM] += 8
+    return made.maker.recording(made.now + 0.5, [f"session {label}" for label in range(count)])
 
 
 def named(recording: Recording, names: Sequence[str]) -> Recording:

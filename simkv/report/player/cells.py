@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simkv.report.player.ground import THERE, Row
+from simkv.report.player.ground import COMING, HERE, USED, Row
 
 MOST_CELLS = 400
 
@@ -54,7 +54,7 @@ def cut(rows: Sequence[Row], most: int = MOST_CELLS) -> Cells:
     for row in rows:
         for cell in whole.of(row):
             covered[cell] = 1
-            touched[cell] += row.what != THERE
+            touched[cell] += row.what in (COMING, HERE, USED)
     chosen = _choose(label, [e - f for f, e in zip(first, end, strict=True)], touched, covered, most)
     return Cells(label, first, end, chosen, starts)
 
@@ -62,8 +62,8 @@ def cut(rows: Sequence[Row], most: int = MOST_CELLS) -> Cells:
 def _choose(
     label: Sequence[int], size: Sequence[int], touched: Sequence[int], covered: bytearray, most: int
 ) -> list[int]:
-    """Return each cell's index among the drawn, or -1: labels of which most is heard, whole where they fit, and in
-    what room is left the cells of which most is heard."""
+    """Return each cell's index among the drawn, or -1: labels that come and are used most, whole where they fit, and
+    in what room is left the cells that do."""
     heard: dict[int, tuple[int, int]] = {}
     members: dict[int, list[int]] = {}
     for cell, name in enumerate(label):
