@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, plan, run, schema, sweep, trace
+from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, plan, report, run, schema, sweep, trace
 from simkv.cli.guard import Guarded
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ app.add_typer(calc.app, name="calc")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(trace.app, name="trace")
 app.command("plan")(plan.plan)
+app.command("report")(report.report)
 app.command("hitrate")(hitrate.hitrate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("schema")(schema.schema)

@@ -27,6 +27,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _LETTERS = "'DejaVu Sans', Verdana, 'Segoe UI', sans-serif"
 """As wide as those that the figure was laid out with."""
+_WIDEST = 1.5
+"""Pixels of the page for a point of the figure: letters of 10 points are then as large as those around them."""
 _DROPPED = ("metadata", "title", "desc", "style")
 _INDENT = re.compile(r">\s+<")
 
@@ -43,7 +45,8 @@ def inline(svg: bytes, name: str, alt: str) -> str:
         _adapt(element, name)
     for size in ("width", "height", "version"):
         root.attrib.pop(size, None)
-    root.attrib |= {"role": "img", "aria-label": alt}
+    widest = _WIDEST * float(root.attrib["viewBox"].split()[2])
+    root.attrib |= {"role": "img", "aria-label": alt, "style": f"max-width: {widest:.0f}px"}
     return _INDENT.sub("><", ElementTree.tostring(root, encoding="unicode")).strip()
 
 

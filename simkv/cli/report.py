@@ -1,0 +1,103 @@
+"""``simkv report``: result folders as one page, in one form or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simkv.cli.options import JobsOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simkv.report.folders import Folder, RunFolder
+
+_POINTS = 5
+
+
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Folders of runs, sweeps, plans or curves.", show_default=False),
+    ],
+    formats: Annotated[str, typer.Option("--format", metavar="NAME,...", help="html, md, pdf.")] = "html",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the report goes [default: into the first folder].")
+    ] = None,
+    with_curves: Annotated[
+        bool | None,
+        typer.Option(
+            "--curves/--no-curves",
+            help="Simulate the curves of a run's scenario where its folder has none [default: for one run alone].",
+            show_default=False,
+        ),
+    ] = None,
+    points: Annotated[
+        int, typer.Option("--points", metavar="N", min=2, max=100, help="Steps of each axis of those curves.")
+    ] = _POINTS,
+    jobs: JobsOption = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title [default: the scenario's name].")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print which files were written, as JSON.")] = False,
+) -> None:
+    """Write DIR/report.html: what a run, sweep or plan found; of several, how they differ."""
+    from simkv.report.compose import document
+    from simkv.report.folders import read_folder
+    from simkv.report.write import check_formats, write
+
+    names = check_formats([part.strip() for part in formats.split(",") if part.strip()])
+    found: list[Folder] = [read_folder(path) for path in folders]
+    found, why_not = _with_curves(found, len(found) == 1 if with_curves is None else with_curves, points, jobs)
+    files = write(document(found, title, why_not), out if out is not None else folders[0], names)
+    _print(files, as_json)
+
+
+def _with_curves(
+    folders: Sequence[Folder], wanted: bool, points: int, jobs: int | None
+) -> tuple[list[Folder], str | None]:
+    """Return ``folders`` with curves in those of a run, or why there are none."""
+    from simkv.report.folders import RunFolder
+
+    runs = [folder for folder in folders if isinstance(folder, RunFolder)]
+    if len(runs) != 1 or runs[0].curves is not None:
+        return list(folders), None
+    if not wanted:
+        return list(folders), "Curves weren't simulated: `simkv report --curves` does that, once."
+    drawn, why_not = _simulated(runs[0], points, jobs)
+    return [drawn if folder is runs[0] else folder for folder in folders], why_not
+
+
+def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, str | None]:
+    """Return ``run`` read again, with curves beside it now; or as it was, and why there are none."""
+    from simkv.cli.interrupt import kept_in
+    from simkv.cli.progress import Progress
+    from simkv.errors import SimkvError
+    from simkv.report.curves import curves_for
+    from simkv.report.folders import CURVES_OF_RUN, read_folder
+
+    try:
+        with kept_in(run.path / CURVES_OF_RUN, "runs.sqlite"), Progress() as shown:
+            curves_for(run, points, jobs, shown)
+    except SimkvError as error:
+        return run, f"Curves can't be drawn of this run any more: {error}."
+    return read_folder(run.path), None
+
+
+def _print(files: Sequence[Path], as_json: bool) -> None:
+    sizes = {str(path): path.stat().st_size for path in files}
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"files": list(sizes), "bytes": sum(sizes.values())}, indent=2))
+        return
+    from simkv.cli.guard import printable
+    from simkv.units import short
+
+    beside = [path for path in files if path.parent != files[0].parent]
+    for path in files:
+        if path not in beside:
+            typer.echo(f"{printable(str(path))}  {short(sizes[str(path)], 'size')}")
+    if beside:
+        size = short(sum(sizes[str(path)] for path in beside), "size")
+        typer.echo(f"{printable(str(beside[0].parent))}/  {len(beside)} files, {size}")

@@ -1,0 +1,142 @@
+"""Result folders to one document: the answer first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from simkv.errors import InputError
+from simkv.report import compare, curves, run, sweep
+from simkv.report.compare.sections import called
+from simkv.report.document import Document, Note, Section
+from simkv.report.every import every_figure
+from simkv.report.files import damaged
+from simkv.report.folders import CURVES, PLAN, CurvesFolder, Folder, PlanFolder, RunFolder, SweepFolder
+from simkv.report.player import player
+from simkv.report.sliders import sliders
+
+_CURVES_AFTER = ("closed-form", "question", "answer")
+_PLAYER_AFTER = ("resources", "over-time", "hit-rates", "latency", "answer")
+"""Sections of a run that others follow, the last one first; each that is there."""
+
+
+def document(folders: Sequence[Folder], title: str | None = None, no_curves: str | None = None) -> Document:
+    """Return the report of ``folders``: one in full, several runs against the first, kinds that differ as parts.
+
+    ``title``: instead of the scenario's name; ``no_curves``: why the curves of a run aren't there. Raises InputError
+    where a file of a folder doesn't read, or where two plans, sweeps or curves are to be compared.
+    """
+    parts = list(_parts(folders, no_curves))
+    found = [section for name, sections in parts for section in _named(sections, name if len(parts) > 1 else None)]
+    names = list(dict.fromkeys(folder.name for folder in folders))
+    return Document(title or ", ".join(names), _subtitle(folders), found)
+
+
+def _parts(folders: Sequence[Folder], no_curves: str | None) -> Iterator[tuple[str, list[Section]]]:
+    """Yield what a part is called, and its sections; runs together, in the place of the first."""
+    runs = [folder for folder in folders if isinstance(folder, RunFolder)]
+    for folder in folders:
+        if not isinstance(folder, RunFolder):
+            yield folder.path.resolve().name, _of_one(folder)
+        elif folder is runs[0]:
+            yield ("Run", _run(folder, no_curves)) if len(runs) == 1 else ("Comparison", _runs(runs))
+
+
+def _of_one(folder: SweepFolder | PlanFolder | CurvesFolder) -> list[Section]:
+    if isinstance(folder, SweepFolder):
+        return sweep.sections(folder)
+    if isinstance(folder, PlanFolder):
+        from simkv.report import plan
+
+        return _read(lambda: plan.sections(folder), folder.path / PLAN)
+    return _read(lambda: curves.sections(folder.answer), folder.path / CURVES)
+
+
+def _read(build: Callable[[], list[Section]], file: Path) -> list[Section]:
+    """Return what ``build`` makes of a file that was only looked at from outside."""
+    try:
+        return build()
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise damaged(
+            file, f"it is damaged, or of another version of simkv ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _run(folder: RunFolder, no_curves: str | None) -> list[Section]:
+    """Return one run in full."""
+    found = _after(run.sections(folder), _CURVES_AFTER, [*_sliders(folder), *_curves(folder, no_curves)])
+    return [*_after(found, _PLAYER_AFTER, list(_player(folder))), every_figure(folder.summary)]
+
+
+def _runs(runs: Sequence[RunFolder]) -> list[Section]:
+    """Return several runs against the first, and then what each has to say for itself."""
+    found = compare.sections(runs)
+    for name, folder in zip(called(runs), runs, strict=True):
+        answer = next(section for section in run.sections(folder) if section.key == "answer")
+        found.append(replace(answer, key=f"run-{name}", title=f"By itself: {name}"))
+    return found
+
+
+def _sliders(folder: RunFolder) -> Iterator[Section]:
+    try:
+        found = sliders(folder.summary, folder.resolved, folder.curves)
+    except InputError as error:
+        text = f"Nothing to move here: its scenario can't be read any more ({error})."
+        yield Section("what-if", "What if", [Note("plain", text)])
+        return
+    if found is not None:
+        yield Section("what-if", "What if", [found])
+
+
+def _curves(folder: RunFolder, why_not: str | None) -> Iterator[Section]:
+    answer = folder.curves
+    if answer is not None:
+        yield from _read(lambda: curves.sections(answer), folder.path / "curves" / CURVES)
+    elif why_not is not None:
+        yield Section("curves", "Closed forms beside simulation", [Note("plain", why_not)])
+
+
+def _player(folder: RunFolder) -> Iterator[Section]:
+    recording = folder.recording
+    found = player(recording, folder.summary, folder.resolved) if recording is not None else None
+    if found is not None:
+        yield Section("blocks", "Blocks on the move", [found])
+
+
+def _after(sections: Sequence[Section], keys: Sequence[str], more: Sequence[Section]) -> list[Section]:
+    """Return ``sections`` with ``more`` behind the first of ``keys`` that is there."""
+    there = [section.key for section in sections]
+    place = next((there.index(key) + 1 for key in keys if key in there), len(there))
+    return [*sections[:place], *more, *sections[place:]]
+
+
+def _named(sections: Sequence[Section], part: str | None) -> Iterator[Section]:
+    """Yield ``sections`` as those of a part, which their titles say."""
+    for section in sections:
+        yield (
+            section if part is None else replace(section, key=f"{part}-{section.key}", title=f"{part}: {section.title}")
+        )
+
+
+def _subtitle(folders: Sequence[Folder]) -> str:
+    questions = dict.fromkeys(text for folder in folders if (text := _question(folder)))
+    if questions:
+        return " · ".join(questions)
+    counts = {kind: sum(isinstance(folder, kind) for folder in folders) for kind in _KINDS}
+    return ", ".join(
+        f"{number} {name}s" if number > 1 else name for kind, name in _KINDS.items() if (number := counts[kind])
+    )
+
+
+def _question(folder: Folder) -> str | None:
+    asked: Mapping[str, object] = {}
+    if isinstance(folder, RunFolder):
+        asked = folder.summary
+    elif isinstance(folder, PlanFolder):
+        asked = folder.answer
+    question = asked.get("question")
+    return question if isinstance(question, str) else None
+
+
+_KINDS: Mapping[type, str] = {RunFolder: "run", PlanFolder: "plan", SweepFolder: "sweep", CurvesFolder: "curve"}

@@ -1,0 +1,1 @@
+"""A document as GitHub-flavoured Markdown, its figures and tables as files beside it."""

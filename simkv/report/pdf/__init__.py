@@ -1,0 +1,1 @@
+"""A document as PDF: its page for paper, laid out by WeasyPrint, without a network."""
