@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 THERE, COMING, HERE, USED, GONE = range(len(WHATS))
 
 Row = tuple[Any, ...]
+_EXPECTED = -(1 << 60)
 
 
 class Sink(Protocol):
@@ -55,6 +56,10 @@ class Names:
         self.texts: list[str] = []
         self._labels: dict[Hashable, int] = {}
         self._transfers = 0
+        self._expected = _EXPECTED
+        self._came: dict[int, int] = {}
+        self.ended = 0
+        """The transfer that ended last."""
 
     def label(self, key: Hashable, text: str) -> int:
         """Return the number of ``key``."""
@@ -70,6 +75,21 @@ class Names:
             self._transfers -= 1
             errand.number = self._transfers
         return errand.number
+
+    # ---- transfers that are known when they are through
+
+    def expect(self) -> int:
+        """Return a number for the transfer that something will come with."""
+        self._expected -= 1
+        return self._expected
+
+    def came(self, expected: int) -> None:
+        """What was expected came with the transfer that ended last."""
+        self._came[expected] = self.ended
+
+    def carrier(self, transfer: int) -> int:
+        """Return the number of the transfer that ``transfer`` stands for; 0: it isn't known."""
+        return self._came.get(transfer, 0) if transfer <= _EXPECTED else transfer
 
 
 class Log:
@@ -123,20 +143,18 @@ class Log:
         self.is_open, self.full = True, False
         self.begin_s, self.end_s = begin_s, nan
 
-    def close(self, end_s: float, full: bool = False, but: int = -1) -> None:
-        """End the window at ``end_s`` (not after now) and tell what is under way.
-
-        ``but``: the replica whose step ended just now and has been told.
-        """
+    def close(self, end_s: float, full: bool = False) -> None:
+        """End the window at ``end_s`` (not after now) and tell what is under way."""
         if not self.is_open:
             return
         self.is_open, self.full, self.end_s = False, full, end_s
         self._closing()
         if full:
             self._leave_instant_out(end_s)
+        told = {row[0]: row[1] for row in self._steps}
         for engine in self._engines:
             begun = engine.under_way()
-            if begun is not None and engine.number != but and begun[0] < end_s:
+            if begun is not None and begun[0] < end_s and begun[0] != told.get(engine.number):
                 begun_s, decodes, tokens = begun
                 self._steps.append((engine.number, begun_s, nan, 0, decodes, tokens, 0.0))
         for _, lane in self._lanes:
@@ -172,7 +190,7 @@ class Log:
         self.close(run_end_s)
         begin_s, end_s = (run_end_s if isnan(at_s) else min(at_s, run_end_s) for at_s in (self.begin_s, self.end_s))
         rows = cut(self._tables, begin_s, end_s)
-        labels, rows["blocks"] = _used_labels(rows["blocks"], self._names.texts)
+        labels, rows["blocks"] = _used_labels(rows["blocks"], self._names)
         uses = self._tables["uses"]
         return Recording(
             begin_s=begin_s,
@@ -188,6 +206,7 @@ class Log:
             private=_table(PRIVATE, rows["private"]),
             pools=pools,
             labels=labels,
+            rule=self.wanted.rule,
             last_use_s=tuple(last_s for last_s, _ in uses),
             uses=tuple(number for _, number in uses),
             left_out_blocks=tuple(blocks for (blocks,) in self._tables["left_out"]),
@@ -201,7 +220,7 @@ class Log:
         """Take in steps that ended now."""
         if end_s > self.begin_s:
             self._steps.append((replica, begin_s, end_s, steps, decodes, prefill_tokens, wait_s))
-            self._count(end_s, replica)
+            self._count(end_s)
 
     def served(self, lane: Lane, transfer: Transfer, over: bool) -> None:
         """Take in that a lane stops serving a transfer now."""
@@ -211,6 +230,7 @@ class Log:
         errand = transfer.errand
         self._slices.append((errand.number or self._names.number(errand), lane.served_since_s, now))
         if over:
+            self._names.ended = errand.number
             self._left -= 1
             self._through(lane, transfer, now)
         self._count(now)
@@ -254,12 +274,12 @@ class Log:
         """Return the number of the content that ``key`` stands for."""
         return self._names.label(key, text)
 
-    def _count(self, now: float, replica: int = -1) -> None:
+    def _count(self, now: float) -> None:
         self._left -= 1
         if now > self._until_s:
-            self.close(self._until_s, but=replica)
+            self.close(self._until_s)
         elif self._left <= 0:
-            self.close(now, full=True, but=replica)
+            self.close(now, full=True)
 
 
 def cut(rows: dict[str, list[Row]], begin_s: float, end_s: float) -> dict[str, list[Row]]:
@@ -282,11 +302,11 @@ def cut(rows: dict[str, list[Row]], begin_s: float, end_s: float) -> dict[str, l
     }
 
 
-def _used_labels(blocks: list[Row], texts: Sequence[str]) -> tuple[tuple[str, ...], list[Row]]:
+def _used_labels(blocks: list[Row], names: Names) -> tuple[tuple[str, ...], list[Row]]:
     """Return the labels that ``blocks`` name, in the order that they are named in, and the rows numbered by them."""
     numbers: dict[int, int] = {}
-    renamed = [(*row[:4], numbers.setdefault(row[4], len(numbers)), *row[5:]) for row in blocks]
-    return tuple(texts[number] for number in numbers), renamed
+    renamed = [(*row[:4], numbers.setdefault(row[4], len(numbers)), *row[5:7], names.carrier(row[7])) for row in blocks]
+    return tuple(names.texts[number] for number in numbers), renamed
 
 
 def _table(names: Sequence[str], rows: list[Row]) -> Table:

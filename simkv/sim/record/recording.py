@@ -55,7 +55,7 @@ Rule = Literal["from_start", "latest", "asked"]
 class Wanted:
     """What to record. ``from_start``: from the first arrival until ``most`` rows; ``asked``: from ``begin_s`` to
     ``end_s`` of the run; ``latest``: begins anew whenever simulated time has grown fourfold and half of the rows are
-    used, so that the window lies in a long run's later part, and a short run is there from its first arrival."""
+    used by then: the window lies in a long run's later part, and a short run is there from its first arrival."""
 
     rule: Rule
     most: int
@@ -90,6 +90,7 @@ class Recording:
     pools: Table
     labels: Sequence[str]
     """What content is, for people: ``session 12``, ``shared prefix 3``, ``request 7``."""
+    rule: Rule = "latest"
     last_use_s: Sequence[float] = ()
     """By row of ``blocks`` that is ``there``: when it was used last before the window, nan where nobody knows."""
     uses: Sequence[int] = ()
