@@ -11,7 +11,7 @@ from markupsafe import Markup
 from simkv import __version__
 from simkv.report.document import Document, Widget
 from simkv.report.drawing import Drawings
-from simkv.report.html.render import Renderer, asset
+from simkv.report.html.render import Renderer, asset, script
 from simkv.report.html.thin import LIMIT, MOST_BYTES, STEPS, Thin
 from simkv.report.parts import everything
 
@@ -31,7 +31,7 @@ def page(document: Document, drawings: Drawings | None = None) -> str:
 
 def _filled(document: Document, drawings: Drawings, thin: Thin) -> str:
     kinds = [_PAGE, *(_kinds(document) if thin.widgets else [])]
-    scripts = [asset(f"{kind}.js").strip() for kind in kinds]
+    scripts = [script(kind) for kind in kinds]
     return Renderer(document, drawings, thin)(
         "page.html",
         version=__version__,

@@ -18,7 +18,7 @@ from simkv.report.html.svg import inline
 from simkv.report.html.thin import Thin
 from simkv.report.parts import anchors, file_names
 from simkv.report.tabular import csv_of
-from simkv.report.words import lines, shown
+from simkv.report.words import lines, pieces, shown
 
 TONES: Mapping[str, Mapping[str, str]] = {
     "good": {"icon": "✓", "word": "Good"},
@@ -26,6 +26,8 @@ TONES: Mapping[str, Mapping[str, str]] = {
     "warning": {"icon": "!", "word": "Warning"},
     "plain": {"icon": "i", "word": "Note"},
 }
+_PROSE, _WORD = 40, 28
+"""Letters from which on a cell needs room, and a word may be broken."""
 _ENDS_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _ENDING = re.compile("[<>&\u2028\u2029]")
 
@@ -33,6 +35,19 @@ _ENDING = re.compile("[<>&\u2028\u2029]")
 def asset(name: str) -> str:
     """Return a script or styles of the package."""
     return files("simkv.report").joinpath("assets", name).read_text("utf-8")
+
+
+def script(kind: str) -> str:
+    """Return the script of a kind of widget: ``KIND.js``, after its parts where ``KIND/`` has any, in one scope."""
+    assets = files("simkv.report").joinpath("assets")
+    whole = assets.joinpath(f"{kind}.js").read_text("utf-8").strip()
+    if not assets.joinpath(kind).is_dir():
+        return whole
+    parts = sorted(
+        (part for part in assets.joinpath(kind).iterdir() if part.name.endswith(".js")), key=lambda one: one.name
+    )
+    texts = [part.read_text("utf-8").strip() for part in parts]
+    return "\n\n".join(['(() => {\n"use strict";', *texts, whole, "})();"])
 
 
 class Renderer:
@@ -51,7 +66,7 @@ class Renderer:
         return found.render(
             document=self._document, anchors=anchors(self._document), paper=self._paper, tones=TONES,
             shorten=self._thin.shorten, classes=_classes, download=self._download, picture=self._picture,
-            label=_label, instead_of=self._instead_of, data=_data, verbatim=_verbatim, grouped=_grouped, **more,
+            label=_label, instead_of=self._instead_of, data=_data, verbatim=_verbatim, prose=_prose, grouped=_grouped, **more,
         )  # fmt: skip
 
     def _download(self, block: Figure | Table) -> Markup:
@@ -100,6 +115,12 @@ def _data(widget: Widget) -> Markup:
     return Markup(_ENDING.sub(lambda found: _ENDS_SCRIPT[found[0]], text))
 
 
+def _prose(text: str) -> Markup:
+    """Return a sentence, what is to be typed in it as code."""
+    found = (Markup("<code>{}</code>").format(piece) if typed else escape(piece) for typed, piece in pieces(text))
+    return Markup("").join(found)
+
+
 def _verbatim(text: str) -> Markup:
     return escape(lines(text))
 
@@ -109,7 +130,13 @@ def _label(table: Table) -> str:
 
 
 def _classes(cell: Cell, right: bool) -> str:
-    return " ".join([*(["right"] if right else []), *([f"is-{cell.tone}"] if cell.tone != "plain" else [])])
+    found = {
+        "right": right,
+        f"is-{cell.tone}": cell.tone != "plain",
+        "prose": not right and len(cell.text) > _PROSE,
+        "breaks": any(len(word) > _WORD for word in cell.text.split()),
+    }
+    return " ".join(name for name, holds in found.items() if holds)
 
 
 def _grouped(blocks: Sequence[Block]) -> Iterator[tuple[str, Block | list[Figure]]]:

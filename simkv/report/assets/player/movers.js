@@ -1,0 +1,141 @@
+/* Blocks between shelves: as far on as their bytes are, or for a moment where that is faster than can be seen. */
+
+const MOST_MOVERS = 150;
+const MOST_FLIGHTS = 60;
+const FLIGHT_MS = 420;
+const SEEN_S = 0.3;
+
+class Movers {
+  constructor(replay, shelves, stage) {
+    this.replay = replay;
+    this.shelves = shelves;
+    this.stage = stage;
+    this.node = svg("svg", { class: "movers", "aria-hidden": "true" });
+    this.pool = [];
+    this.origin = [];
+  }
+
+  /** Find out where the shelves' tiles lie on the stage. */
+  measure() {
+    const stage = this.stage.getBoundingClientRect();
+    this.origin = this.shelves.map((shelf) => {
+      const box = shelf.svg.getBoundingClientRect();
+      return [box.left - stage.left, box.top - stage.top];
+    });
+    for (const [name, value] of [["width", stage.width], ["height", stage.height]]) this.node.setAttribute(name, String(value));
+    this.node.setAttribute("viewBox", `0 0 ${stage.width} ${stage.height}`);
+  }
+
+  /** Draw what is under way; return how many blocks that is. */
+  draw(state, time) {
+    const wanted = this._underWay(state, time);
+    while (this.pool.length < wanted.length) this.pool.push(this._mover());
+    this.pool.forEach((mover, k) => {
+      mover.group.setAttribute("visibility", wanted[k] ? "visible" : "hidden");
+      if (wanted[k]) this._put(mover, wanted[k]);
+    });
+    return wanted.length;
+  }
+
+  /** Show for a moment what changed with events `before` to `done`; `seen(seconds)`: a transfer of that length is drawn anyway. */
+  fly(was, state, before, done, seen) {
+    const { pool, what, first, end, transfer } = this.replay.events;
+    let left = MOST_FLIGHTS;
+    for (let index = before; index < done; index += 1) {
+      for (let cell = first[index]; cell < end[index] && left > 0; cell += 1) {
+        const at = pool[index] * this.replay.cells + cell;
+        const there = was.status[at] === HERE, here = state.status[at] === HERE;
+        if (what[index] === EVENT.gone && there && state.status[at] === ABSENT) {
+          this._fade(this._place(pool[index], was.slot[at]), this.shelves[pool[index]].extent(cell));
+        } else if (what[index] === EVENT.here && here && !there && transfer[index] >= 0) {
+          const number = transfer[index];
+          if (seen(this.replay.data.transfers.end[number] - this.replay.traffic.since(number))) continue;
+          this._flight(was, state, pool[index], cell, number);
+        } else {
+          continue;
+        }
+        left -= 1;
+      }
+    }
+  }
+
+  land() {
+    for (const one of this.node.querySelectorAll(".flight")) one.remove();
+  }
+
+  _underWay(state, time) {
+    const found = [];
+    const { cells, traffic } = this.replay;
+    for (let at = 0; at < state.status.length && found.length < MOST_MOVERS; at += 1) {
+      const number = state.via[at];
+      if (state.status[at] !== COMING || number < 0) continue;
+      const share = traffic.progress(number, time);
+      if (share <= 0 || share >= 1) continue;
+      const shelf = Math.floor(at / cells), cell = at % cells, up = traffic.isUp(number);
+      const to = this._place(shelf, state.slot[at]);
+      const from = this._source(state, traffic.lane(number).from, cell) || [to[0], to[1] + (up ? 60 : -60)];
+      found.push({ from, to, share, up, side: this.shelves[shelf].extent(cell) });
+    }
+    return found;
+  }
+
+  _place(shelf, slot) {
+    const [x, y] = this.shelves[shelf].center(slot);
+    return [this.origin[shelf][0] + x, this.origin[shelf][1] + y];
+  }
+
+  /** Where a cell lies in a tier, or null. */
+  _source(state, tier, cell) {
+    for (let shelf = 0; shelf < this.shelves.length; shelf += 1) {
+      const at = shelf * this.replay.cells + cell;
+      if (this.shelves[shelf].pool.tier === tier && state.status[at] === HERE) return this._place(shelf, state.slot[at]);
+    }
+    return null;
+  }
+
+  _mover() {
+    const mover = {
+      group: svg("g", { class: "mover" }), trail: svg("line", { class: "trail" }), body: svg("rect"),
+      arrow: svg("text", { "text-anchor": "middle" }),
+    };
+    mover.group.append(mover.trail, mover.body, mover.arrow);
+    this.node.append(mover.group);
+    return mover;
+  }
+
+  _put(mover, { from, to, share, side, up }) {
+    const eased = share * share * (3 - 2 * share);
+    const x = from[0] + (to[0] - from[0]) * eased, y = from[1] + (to[1] - from[1]) * eased;
+    mover.group.setAttribute("class", `mover ${up ? "up" : "down"}`);
+    mover.group.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+    mover.trail.setAttribute("x2", (from[0] - x).toFixed(1));
+    mover.trail.setAttribute("y2", (from[1] - y).toFixed(1));
+    const size = clamp(side, 11, 40);
+    const values = { x: -size / 2, y: -size / 2, width: size, height: size, rx: size / 6 };
+    for (const [name, value] of Object.entries(values)) mover.body.setAttribute(name, value.toFixed(1));
+    setText(mover.arrow, up ? "▲" : "▼");
+    mover.arrow.setAttribute("font-size", (size * 0.6).toFixed(1));
+    mover.arrow.setAttribute("y", (size * 0.21).toFixed(1));
+  }
+
+  _flight(was, state, shelf, cell, number) {
+    const { traffic } = this.replay;
+    const to = this._place(shelf, state.slot[shelf * this.replay.cells + cell]);
+    const from = this._source(was, traffic.lane(number).from, cell);
+    if (!from) return;
+    const mover = this._mover();
+    this._put(mover, { from, to: from, share: 0, side: this.shelves[shelf].extent(cell), up: traffic.isUp(number) });
+    mover.group.classList.add("flight");
+    const put = ([x, y]) => ({ transform: `translate(${x}px, ${y}px)` });
+    const flight = mover.group.animate([put(from), put(to)], { duration: FLIGHT_MS, easing: "ease-in-out" });
+    flight.onfinish = () => mover.group.remove();
+  }
+
+  _fade([x, y], side) {
+    const box = { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: side / 8 };
+    const ghost = svg("rect", { class: "flight ghost", ...box });
+    this.node.append(ghost);
+    const way = [{ opacity: 0.9, transform: "translateY(0)" }, { opacity: 0, transform: `translateY(${side}px)` }];
+    ghost.animate(way, { duration: FLIGHT_MS, easing: "ease-in" }).onfinish = () => ghost.remove();
+  }
+}

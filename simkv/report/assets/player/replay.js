@@ -1,0 +1,143 @@
+/* The recording played: the state after any of its events, and what is computed at any time. */
+
+/** The recording: its columns, what they mean together, and the state after any of its events. */
+class Replay {
+  constructor(data) {
+    this.data = data;
+    this.shelves = data.pools.length;
+    const { label, first, end } = data.cells;
+    this.cells = label.length;
+    this.size = first.map((from, cell) => end[cell] - from);
+    this.events = data.events;
+    this.count = data.events.t.length;
+    this.duration = Math.max(data.window.end_s - data.window.begin_s, this.count ? this.events.t[this.count - 1] : 0);
+    this.traffic = new Traffic(data);
+    this.names = new Names(this);
+    this.moments = this._moments();
+    this.slots = this._slotsNeeded();
+    this.snapshots = this._snapshots();
+  }
+
+  _begin(slots) {
+    const state = new State(this.shelves, this.cells, slots);
+    const { pool, first, end, transfer, last_s, uses } = this.data.start;
+    for (let row = 0; row < pool.length; row += 1) {
+      for (let cell = first[row]; cell < end[row]; cell += 1) {
+        const at = pool[row] * this.cells + cell;
+        if (state.status[at] === ABSENT) state.enter(pool[row], cell, this.size[cell]);
+        state.status[at] = transfer[row] >= 0 ? COMING : HERE;
+        state.via[at] = transfer[row];
+        state.last[at] = last_s[row] === null ? -Infinity : last_s[row];
+        state.uses[at] = uses[row];
+      }
+    }
+    return state;
+  }
+
+  apply(state, index) {
+    const { t, pool, what, first, end, transfer } = this.events;
+    const shelf = pool[index];
+    for (let cell = first[index]; cell < end[index]; cell += 1) {
+      const at = shelf * this.cells + cell;
+      const was = state.status[at];
+      if (what[index] === EVENT.gone) {
+        if (was !== ABSENT) state.leave(shelf, cell, this.size[cell]);
+      } else if (what[index] === EVENT.used) {
+        state.uses[at] += 1;
+        state.last[at] = t[index];
+      } else {
+        if (was === ABSENT) {
+          state.enter(shelf, cell, this.size[cell]);
+          state.last[at] = t[index];
+        }
+        if (what[index] === EVENT.coming || was === ABSENT) state.via[at] = transfer[index];
+        state.status[at] = what[index] === EVENT.coming ? COMING : HERE;
+      }
+    }
+  }
+
+  /** How many places each shelf must have so that whatever lies there at once has one; all that fit, if few. */
+  _slotsNeeded() {
+    const most = new Array(this.shelves).fill(this.cells);
+    const state = this._begin(most);
+    const held = () => state.taken.map((each) => each.reduce((sum, one) => sum + one, 0));
+    const need = held();
+    for (let index = 0; index < this.count; index += 1) {
+      this.apply(state, index);
+      held().forEach((count, shelf) => { need[shelf] = Math.max(need[shelf], count); });
+    }
+    const single = this.size.every((size) => size === 1);
+    return need.map((count, shelf) => {
+      const { capacity_blocks: capacity, scale } = this.data.pools[shelf];
+      return single && scale === 1 && capacity !== null && capacity <= 64 ? Math.max(count, capacity) : count;
+    });
+  }
+
+  _snapshots() {
+    const state = this._begin(this.slots);
+    const kept = [state.copy()];
+    for (let index = 0; index < this.count; index += 1) {
+      this.apply(state, index);
+      if ((index + 1) % SNAPSHOT_EVERY === 0) kept.push(state.copy());
+    }
+    return kept;
+  }
+
+  /** State after the first `done` events; `from`, a state after `since` of them, is gone on with where that is near. */
+  after(done, from, since) {
+    const nearest = Math.floor(done / SNAPSHOT_EVERY);
+    let state = from, index = since;
+    if (!from || since > done || done - since > SNAPSHOT_EVERY) {
+      state = this.snapshots[nearest].copy();
+      index = nearest * SNAPSHOT_EVERY;
+    }
+    for (; index < done; index += 1) this.apply(state, index);
+    return state;
+  }
+
+  eventsUpTo(time) { return countUpTo(this.events.t, time); }
+
+  /** Blocks on `shelf` that aren't drawn, or that requests hold alone, at `time`. */
+  level(table, shelf, time) {
+    const columns = this.data[table];
+    for (let row = countUpTo(columns.t, time) - 1; row >= 0; row -= 1) {
+      if (columns.pool[row] === shelf) return columns.blocks[row];
+    }
+    return 0;
+  }
+
+  moves(table, shelf) {
+    const columns = this.data[table];
+    return columns.t.some((time, row) => columns.pool[row] === shelf && time > 0);
+  }
+
+  /** When something happens: events, transfers that begin and end. */
+  _moments() {
+    const times = [0, ...this.events.t, this.duration];
+    for (const each of this.traffic.bits) for (const [begin] of each.slice(0, 1)) times.push(begin);
+    for (const end of this.data.transfers.end) if (end !== null) times.push(end);
+    const inside = times.filter((time) => time >= 0 && time <= this.duration).sort((one, other) => one - other);
+    return inside.filter((time, k) => k === 0 || time > inside[k - 1]);
+  }
+
+  next(time) {
+    return this.moments[Math.min(this.moments.length - 1, countUpTo(this.moments, time))];
+  }
+
+  previous(time) {
+    let k = countUpTo(this.moments, time) - 1;
+    while (k > 0 && this.moments[k] >= time) k -= 1;
+    return this.moments[Math.max(0, k)];
+  }
+
+  /** What every replica computes at `time`: the row of its step, or -1. */
+  stepsAt(time) {
+    const { replica, begin, end } = this.data.steps;
+    const found = new Map();
+    for (let row = 0; row < replica.length; row += 1) {
+      if (!found.has(replica[row])) found.set(replica[row], NONE);
+      if (begin[row] <= time && (end[row] === null || time < end[row])) found.set(replica[row], row);
+    }
+    return [...found.entries()].sort((one, other) => one[0] - other[0]);
+  }
+}

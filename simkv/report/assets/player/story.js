@@ -1,0 +1,114 @@
+/* The story of a block. */
+
+class Story {
+  constructor(replay, clock) {
+    this.replay = replay;
+    this.clock = clock;
+    this.node = html("aside", "story");
+    this.node.setAttribute("aria-label", "Story of a block");
+    this.title = html("strong", "story-title");
+    this.state = html("p", "story-state");
+    this.list = html("ol", "story-list");
+    this.node.append(this.title, this.state, this.list);
+    this.cell = NONE;
+    this.show(NONE);
+  }
+
+  show(cell) {
+    this.cell = cell;
+    this.list.replaceChildren();
+    this.lines = [];
+    this.node.dataset.cell = String(cell);
+    if (cell < 0) {
+      setText(this.title, "A block's story");
+      setText(this.state, "Point at a block, tap it, or go there by Tab and arrow keys: here stands what happens to it.");
+      return;
+    }
+    const { label, first, end } = this.replay.data.cells;
+    const pool = this.replay.data.pools[0];
+    const blocks = this.replay.size[cell], tokens = (pool.block_tokens / pool.scale) * blocks;
+    const size = bytes((pool.block_bytes / pool.scale) * blocks);
+    const which = blocks === 1 ? `block ${first[cell]}` : `blocks ${first[cell]}–${end[cell] - 1}`;
+    setText(this.title, `${this.replay.data.labels[label[cell]]}, ${which}`);
+    this.about = `${plural(blocks, "block")}, ${plural(tokens, "token")}, ${size}`;
+    for (const line of this._tell(cell)) {
+      const node = html("li");
+      node.append(html("span", "story-time", line.time < 0 ? "before" : this.clock(line.time)), html("span", "", line.text));
+      this.list.append(node);
+      this.lines.push([line.time, node]);
+    }
+  }
+
+  /** Mark what is still to come, and say where the block is now. */
+  draw(time, state, heats, lam) {
+    if (this.cell < 0) return;
+    for (const [when, node] of this.lines) node.classList.toggle("ahead", when > time);
+    const where = [];
+    for (let shelf = 0; shelf < this.replay.shelves; shelf += 1) {
+      const at = shelf * this.replay.cells + this.cell;
+      const name = this.replay.data.pools[shelf].name;
+      if (state.status[at] === COMING) where.push(`on its way to ${name}`);
+      if (state.status[at] !== HERE) continue;
+      const heat = heats[shelf].get(this.cell);
+      const [recency, frequency] = [heat.recency, heat.frequency].map((part) => part.toFixed(2));
+      const parts = `${lam.toFixed(2)} × recency ${recency} + ${(1 - lam).toFixed(2)} × frequency ${frequency}`;
+      where.push(`in ${name}, score ${heat.score.toFixed(2)} = ${parts}`);
+    }
+    setText(this.state, `${this.about}. Now ${where.length ? where.join("; ") : "in no tier"}.`);
+  }
+
+  _tell(cell) {
+    const { t, pool, what, first, end, transfer } = this.replay.events;
+    const lines = [];
+    const held = new Map();
+    const { start } = this.replay.data;
+    for (let row = 0; row < start.pool.length; row += 1) {
+      if (cell < start.first[row] || cell >= start.end[row]) continue;
+      const uses = start.uses[row] ? `, used ${plural(start.uses[row], "time")} before` : "";
+      const last = start.last_s[row] === null ? "" : `, last ${duration(-start.last_s[row])} earlier`;
+      const way = start.transfer[row] >= 0 ? "on its way to" : "in";
+      const { name } = this.replay.data.pools[start.pool[row]];
+      lines.push({ time: -1, text: `${way} ${name} as the window begins${uses}${last}` });
+      held.set(start.pool[row], true);
+    }
+    let uses = null;
+    for (let index = 0; index < t.length; index += 1) {
+      if (cell < first[index] || cell >= end[index]) continue;
+      const shelf = pool[index], name = this.replay.data.pools[shelf].name;
+      if (what[index] === EVENT.used) {
+        if (uses && uses.shelf === shelf) {
+          uses.count += 1;
+          uses.line.text = `used ${plural(uses.count, "time")} in ${name}, the last at ${this.clock(t[index])}`;
+        } else {
+          uses = { shelf, count: 1, line: { time: t[index], text: `used in ${name}` } };
+          lines.push(uses.line);
+        }
+        continue;
+      }
+      uses = null;
+      const text = this._line(what[index], transfer[index], name, held.has(shelf), t[index], held.get(shelf));
+      if (text) lines.push({ time: t[index], text });
+      held.set(shelf, what[index] !== EVENT.gone);
+    }
+    return lines;
+  }
+
+  _line(what, carrier, name, before, time, there) {
+    if (what === EVENT.gone) return `left ${name}`;
+    if (what === EVENT.here && there) return null;
+    const again = before ? " again" : "";
+    if (carrier < 0) return what === EVENT.coming ? `room taken in ${name}${again}` : `computed into ${name}${again}`;
+    const { submitted, end, request } = this.replay.data.transfers;
+    const whom = request[carrier] >= 0 ? ` for request ${request[carrier]}` : "";
+    const from = this.replay.traffic.from(carrier);
+    const noun = NOUNS[this.replay.traffic.purpose(carrier)];
+    const fate = this.replay.traffic.fate(carrier);
+    const judged = fate === "none" ? "" : ` · ${MARKS[fate]} ${FATE_WORDS[fate]}`;
+    const begun = submitted[carrier] === null ? time : submitted[carrier];
+    const way = `${noun}${again}${from ? ` from ${from}` : ""} to ${name}${whom}`;
+    if (end[carrier] === null) return `${way}, not over at the window's end${judged}`;
+    const took = end[carrier] - begun, waited = took - this.replay.traffic.served(carrier, Infinity);
+    const queued = waited > 0.01 * took ? `, ${duration(waited)} of it waiting for the link` : "";
+    return `${way} in ${duration(took)}${queued}${judged}`;
+  }
+}
