@@ -10,9 +10,10 @@ and nothing in ``touch``: reads of one step are equally recent, and ties go to t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
 from simkv.kvcache.eviction.base import DEFAULT_PRIORITY
@@ -106,6 +107,19 @@ class ResidentSet:
         """Return which of ``ids`` have room and are on their way."""
         coming: Flags = self._units.state[ids] == PENDING
         return coming
+
+    def states(self, base: int) -> NDArray[np.uint8]:
+        """Return the region's column of states, ``ABSENT``, ``PENDING`` or ``RESIDENT``; not to be changed."""
+        return self._units.state[base : base + self._regions.units(base)]
+
+    @property
+    def fades(self) -> bool:
+        """Whether uses count for less as they age."""
+        return self._units.decayed
+
+    def uses(self, base: int) -> NDArray[Any]:
+        """Return the region's column of uses, as they are counted; not to be changed."""
+        return self._units.uses[base : base + self._regions.units(base)]
 
     def dirty(self, ids: AnyIds) -> Flags:
         """Return which of ``ids`` are resident and not written down as they are."""

@@ -36,6 +36,7 @@ class Units:
         self.priority: NDArray[np.int16] = np.empty(0, np.int16)
         self.scratch: Flags = np.empty(0, np.bool_)
         """All False between calls."""
+        self.decayed = decayed
         self._unused: float = -np.inf if decayed else 0
 
     def __len__(self) -> int:

@@ -21,6 +21,7 @@ from simkv.sim.active.work import Work, layers_in
 
 if TYPE_CHECKING:
     from simkv.sim.active.ahead import NextStep
+    from simkv.sim.active.watch import Watch
 
 Ids = NDArray[Any]
 NOBODY: Ids = np.zeros(0, np.int64)
@@ -72,6 +73,7 @@ class EarnedShare:
         self.write_down = write_down
         self.ahead: NextStep | None = None
         """What is fetched for the steps to come; None: nothing."""
+        self.watch: Watch | None = None
         self.entered: Ids = NOBODY
         """What the step under way loads on demand and keeps."""
         self.reading: Ids = NOBODY

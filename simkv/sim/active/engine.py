@@ -16,6 +16,7 @@ from simkv.sim.active.work import Work
 from simkv.sim.clock import Timer
 from simkv.sim.fabric import DEMAND
 from simkv.sim.live import DECODE, LOAD_DRAM, PREEMPTED, PREFILL, RECOMPUTE, Live
+from simkv.sim.record.errand import LOAD, SWAP_IN, Errand
 from simkv.sim.replica import ReplicaEngine, Surroundings
 from simkv.sim.waiting import WaitingQueue
 from simkv.workload.request import Request
@@ -91,9 +92,8 @@ class ActiveEngine(ReplicaEngine):
 
     def under_way(self) -> tuple[float, int, int] | None:
         """Return when the step under way began, who decodes in it, and its prompt tokens; None between steps."""
-        if not self._chunks and not self._decoding:
-            return None
-        return self._begun_s, len(self._decoding), sum(tokens for _, tokens in self._chunks)
+        tokens = sum(tokens for _, tokens in self._chunks)
+        return (self._begun_s, len(self._decoding), tokens) if self._chunks or self._decoding else None
 
     @property
     def held_blocks(self) -> int:
@@ -115,6 +115,8 @@ class ActiveEngine(ReplicaEngine):
         self._stepping = False
         self._book(now)
         self._complete(now)
+        if self.store.watch is not None:
+            self.store.watch.look()
         self._begun_s = now
         self._after_writes()
 
@@ -138,6 +140,8 @@ class ActiveEngine(ReplicaEngine):
     def _next_step(self) -> None:
         now = self.clock._now
         self._schedule(now)
+        if self.store.watch is not None:
+            self.store.watch.look()
         if not self._chunks and not self._decoding:
             return
         self._begin(now)
@@ -156,6 +160,8 @@ class ActiveEngine(ReplicaEngine):
         if self.log is not None:
             self._tell_pass(self.log, now)
         self.store.residency.settle()
+        if self.store.watch is not None:
+            self.store.watch.settled()
         self.step += 1
         self.macro_steps += 1
 
@@ -327,7 +333,8 @@ class ActiveEngine(ReplicaEngine):
         self.gauge.update(now)
         self.gauge.held += 1
         self.load_waits += 1
-        self.store.traffic.up(pieces, DEMAND, lambda: self._loaded(seq))
+        purpose = SWAP_IN if live.preemptions else LOAD
+        self.store.traffic.up(pieces, DEMAND, lambda: self._loaded(seq), Errand(purpose, live.request.id))
         return 0
 
     def _loaded(self, seq: Sequence) -> None:
@@ -340,6 +347,8 @@ class ActiveEngine(ReplicaEngine):
         else:
             self._ready(seq, now, decode_now=False)
             self.wake()
+        if self.store.watch is not None:
+            self.store.watch.look()
 
     def _ready(self, seq: Sequence, now: float, decode_now: bool = True) -> None:
         self._join(seq, now, DECODE)
@@ -373,6 +382,8 @@ class ActiveEngine(ReplicaEngine):
         store.traffic.rank = min(ranks)
         store.traffic.measured = self.parts.prefills if self._chunks else self.parts.steps
         work = store.residency.gather(self._decoding, self.step)
+        if store.watch is not None:
+            store.watch.begins(work)
         foreseen = store.traffic.foreseen
         foreseen.missed += sum(len(pieces) * work.layers_of(group) for group, pieces in enumerate(work.demand))
         for seq, _ in self._chunks:

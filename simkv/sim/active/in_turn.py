@@ -14,6 +14,7 @@ from simkv.sim.active.earned import EarnedShare, Ids
 from simkv.sim.active.homes import NOWHERE, SSD
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Pieces
+from simkv.sim.active.watch import Move
 from simkv.sim.active.work import Work
 
 
@@ -27,25 +28,28 @@ class InTurnShare(EarnedShare):
         """Read, load and evict block by block; what is loaded goes up in the same order."""
         self._step = step
         self._chain: list[bool] = []
+        self._moves: list[Move] = []
         hits = managed = reads = 0
         for seq in decoding:
             assert isinstance(seq.access, ReplayAccess)
             at = seq.step(self.computed_here)
             for block in seq.access.reads(at).tolist():
-                moved = self._take(seq, block, partial(self.set.read_in_order, step=step))
+                moved = self._take(seq, block, partial(self.set.read_in_order, step=step), True)
                 reads += 1
                 hits += not len(moved.missed)
                 managed += 1 + len(moved.evicted)
             for block in seq.access.prefetches(at).tolist() if self.prefetches else ():
-                moved = self._take(seq, block, self.set.prefetch_in_order)
+                moved = self._take(seq, block, self.set.prefetch_in_order, False)
                 managed += len(moved.missed) + len(moved.evicted)
+        if self.watch is not None:
+            self.watch.in_turn(self._moves)
         self.blocks_managed = managed
         work = Work(self.layers, [hits], [Pieces()], one_by_one=self._chain)
         work.reads = reads * self.layers
         work.read_tokens = sum(seq.live.tokens + 1 for seq in decoding)
         return work
 
-    def _take(self, seq: Sequence, block: int, take: Callable[[Ids], InOrder]) -> InOrder:
+    def _take(self, seq: Sequence, block: int, take: Callable[[Ids], InOrder], read: bool) -> InOrder:
         """Have ``block`` of ``seq`` in, by ``take``, and see to what that moves."""
         place = int(seq.homes.at[block])
         moved = take(np.array([seq.base + block]))
@@ -54,4 +58,15 @@ class InTurnShare(EarnedShare):
             self._chain.append(place == SSD)
             self.moved_up(moved.missed)
         self.went(moved.evicted, moved.evicted_dirty)
+        if self.watch is not None:
+            self._moves.append(self._move(seq, block, place, moved, read))
         return moved
+
+    def _move(self, seq: Sequence, block: int, place: int, moved: InOrder, read: bool) -> Move:
+        """Return what a read or prefetch of ``block``, which lay in ``place``, has moved."""
+        evicted = [(owner, int(unit) - owner.base) for owner, ids in self.by_owner(moved.evicted) for unit in ids]
+        below = [(seq, block, place)] if len(moved.missed) else []
+        if self.exclusive:
+            below += [(owner, other, NOWHERE) for owner, other in evicted if (owner, other) != (seq, block)]
+        homes = [(owner, one, was, int(owner.homes.at[one])) for owner, one, was in below]
+        return Move(seq, block, bool(len(moved.missed)), read, evicted, [one for one in homes if one[2] != one[3]])

@@ -13,6 +13,7 @@ from simkv.sim.active.computation import later, make_computation
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.measured import Measured
 from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.active.watch import Watch
 from simkv.sim.active.work import Work
 from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
@@ -33,6 +34,8 @@ class StepRunner:
         self._cooling = config.contention.after_wait - 1.0
         self.work = Work(1, [0], [Pieces()])
         self._over: Done = lambda: None
+        self.watch: Watch | None = None
+        """Who sees blocks that are loaded in turn; None: nobody."""
 
     @property
     def measured(self) -> Measured:

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from simkv.kvcache.access import AccessPattern
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.earned import EarnedShare
-from simkv.sim.active.homes import SSD, Homes
+from simkv.sim.active.homes import NOWHERE, SSD, Homes
 from simkv.sim.active.pinned import PinnedShare
 from simkv.sim.active.promises import Promises
 from simkv.sim.active.reuse import SharedHomes
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.share import ResidentShare, SharedBudget
 from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.active.watch import Watch
 from simkv.sim.ledger import Ledger
 from simkv.sim.live import Live
+from simkv.sim.record.errand import SPILL, STORE, SWAP_OUT
 from simkv.sim.tiers import ReplicaTiers
 
 
@@ -38,6 +40,8 @@ class ActiveStore:
         self.traffic = traffic
         self.residency: PinnedShare | EarnedShare = PinnedShare(share, config.layers, self.keep)
         """Set to an earned share under sparse access."""
+        self.watch: Watch | None = None
+        """Who sees blocks move; None: nobody."""
         self.sequences: dict[Live, Sequence] = {}
         self.short_below = False
         """It was room below VRAM that the last one lacked that wasn't admitted."""
@@ -190,22 +194,25 @@ class ActiveStore:
         if shared is None:
             return False
         added, written = shared
-        self.traffic.down(Pieces(added * self.config.layers, 0, added), written)
+        self.traffic.down(Pieces(added * self.config.layers, 0, added), written, STORE, seq.live.request.id)
         return True
 
     def write_evicted(self, seq: Sequence, blocks: NDArray[np.int64], units: int) -> None:
         """Write down ``units`` evicted units, of ``blocks``."""
         assert isinstance(self.residency, EarnedShare)
-        self.write_down(seq, blocks, units * self.config.layers // self.residency.groups)
+        self.write_down(seq, blocks, units * self.config.layers // self.residency.groups, SPILL)
 
-    def write_down(self, seq: Sequence, blocks: NDArray[np.int64], pieces: int) -> None:
+    def write_down(self, seq: Sequence, blocks: NDArray[np.int64], pieces: int, purpose: int = STORE) -> None:
         """Write ``pieces`` pieces of ``blocks`` to their homes, which they get where they have none."""
+        homeless = blocks[seq.homes.at[blocks] == NOWHERE] if self.watch is not None else blocks
         settled = seq.homes.settle(blocks)
         assert settled is not None, "more was promised below VRAM than there is"
         places = seq.homes.at[blocks]
         on_ssd = int(np.count_nonzero(places == SSD))
         ssd = on_ssd * pieces // max(1, len(blocks))
-        self.traffic.down(Pieces(pieces - ssd, ssd, len(blocks) - on_ssd, on_ssd))
+        moved = Pieces(pieces - ssd, ssd, len(blocks) - on_ssd, on_ssd)
+        written = self.watch.writing(seq, homeless) if self.watch is not None and len(moved) else None
+        self.traffic.down(moved, written, purpose, seq.live.request.id)
 
     # ---- from prompt to decoding
 
@@ -272,7 +279,7 @@ class ActiveStore:
             blocks = blocks[seq.written :]
             pieces = len(blocks) * self.config.layers
         if len(blocks):
-            self.write_down(seq, blocks, pieces)
+            self.write_down(seq, blocks, pieces, SWAP_OUT)
         seq.written = max(seq.written, seq.live.tokens // self.share.block_tokens)
         self.traffic.measured.swapped += 1
         self.give_vram(seq)

@@ -122,6 +122,8 @@ class BlockByBlock(WholeStep):
             self._load(chain, 0, self._compute)
 
     def _load(self, chain: list[bool], at: int, over: Done) -> None:
+        if self.watch is not None:
+            self.watch.loading()
         if at == len(chain):
             over()
             return

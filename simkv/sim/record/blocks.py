@@ -15,6 +15,7 @@ from simkv.sim.record.recording import TIERS
 
 if TYPE_CHECKING:
     from simkv.sim.record.log import Log, Names, Sink
+    from simkv.sim.record.sequences import SequenceLog
     from simkv.sim.system import System
 
 
@@ -31,12 +32,32 @@ class Blocks:
             for tier, name in enumerate(TIERS)
             for number, pool in enumerate(pools[name])
         ]
+        self.sequences = self._sequences(names)
+
+    def _sequences(self, names: Names) -> list[SequenceLog]:
+        """Return who looks at running sequences, a replica each; active offload is only imported where it is used."""
+        if self.system.config.active is None:
+            return []
+        from simkv.sim.active.engine import ActiveEngine
+        from simkv.sim.record.sequences import SequenceLog
+
+        found = []
+        by_pool = {one.pool: one for one in self.pools}
+        for engine in self.system.engines:
+            if not isinstance(engine, ActiveEngine):
+                continue
+            tiers = engine.tiers
+            pools = [by_pool[pool] if pool is not None else None for pool in (tiers.vram, tiers.dram, tiers.ssd)]
+            found.append(SequenceLog(engine.store, engine.parts.runner, pools, self.labels, names))
+        return found
 
     def tell(self, sink: Sink | None) -> None:
         """Tell ``sink`` of all that happens from now on; None: nobody."""
         self.instant.begin(sink)
         for one in self.pools:
             one.pool.tell(None if sink is None else one)
+        for each in self.sequences:
+            each.tell(sink is not None)
 
     def note(self, now: float) -> None:
         """Note when uses were that have been counted so far; windows that begin later want to know."""
@@ -47,10 +68,13 @@ class Blocks:
         """Tell ``log``, whose window begins now, what is there."""
         self.note(log.begin_s)
         left = log.wanted.most // 2
+        unnamed: dict[PoolLog, int] = {}
+        for each in self.sequences:
+            left -= each.snapshot(log, left, unnamed)
         for place, one in enumerate(self.pools):
             told, left_out = one.tell(log, left // (len(self.pools) - place))
             left -= told
-            log.leave_out(left_out)
+            log.leave_out(left_out + unnamed.get(one, 0))
             log.private(log.begin_s, one.tier, one.number, one.private_blocks)
 
     def settle(self) -> None:
