@@ -180,7 +180,9 @@ class Scheduler(WaitingQueue):
         lower = engine.tiers.lookup(spans, live.target, limit, match.end, dram)
         if lower.pending and not (live.fetch is not None and live.fetch.gave_up(lower.pending)):
             return self._wait_for(live, lower.pending, LOAD_DRAM, now)
-        live.judge_late(lower.pending)
+        if live.foreseen:
+            live.judge_late(lower.pending)
+            live.judge(match.end, lower.dram_end)
         if lower.ssd_end > lower.dram_end and not live.asked_ssd and engine.reads_on_demand:
             live.asked_ssd = True
             transfer = promote(engine, live, lower, DEMAND)
@@ -212,8 +214,6 @@ class Scheduler(WaitingQueue):
         if need > pool.available_blocks - unpinned_blocks(match):
             return -1
         self._note_hits(live, vram_end, hit_end)
-        if live.foreseen:
-            live.judge(vram_end, hit_end)
         if live.swapped is not None:
             engine.mover.ledger.swaps.in_blocks += hit_end - vram_end
         live.handle = pool.index.pin(match, not live.preemptions, live.owner.retention)
