@@ -10,13 +10,15 @@ from simkv.plots.style import INK, SMALL, TIER_COLOURS, figure
 from simkv.results.quantity import share
 
 NAMES = {"vram": "VRAM", "dram": "DRAM", "ssd": "SSD", "miss": "computed"}
+_SEEN = 0.0005
+"""A part narrower than this isn't named."""
 _SHOWN = 0.07
 """A part of a bar narrower than this carries no figure."""
 
 
 def hit_shares(rows: Sequence[tuple[str, Mapping[str, float]]], file: BinaryIO, form: str) -> None:
     """Draw bars of shares by source (``vram dram ssd miss``, with ``ceiling``) under each other."""
-    seen = [key for key in NAMES if any(rates[key] > 0 for _, rates in rows)]
+    seen = [key for key in NAMES if any(rates[key] >= _SEEN for _, rates in rows)]
     with figure("", file, form, (SMALL[0], 1.25 + 0.72 * len(rows))) as axes:
         for k, (_, rates) in enumerate(rows):
             begin = 0.0

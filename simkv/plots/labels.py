@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simkv.results.quantity import digits
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -59,10 +57,10 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     return found
 
 
-def time_unit(span_s: float) -> tuple[float, str]:
-    """Return the seconds of a unit in which a span is told, and its name."""
+def time_unit(span_s: float, minutes: bool = True) -> tuple[float, str]:
+    """Return the seconds of a unit in which a span is told, and its name; without ``minutes``: as single times are."""
     for unit_s, name in _UNITS:
-        if span_s >= unit_s * (_LONG_SPANS if unit_s > 1 else 1.0):
+        if (minutes or name != "min") and span_s >= unit_s * (_LONG_SPANS if unit_s > 1 else 1.0):
             return unit_s, name
     return _UNITS[-1]
 
@@ -78,4 +76,4 @@ def tick_time(value_s: float) -> str:
 
 
 def _plain(number: float) -> str:
-    return f"{number:,.0f}" if abs(number - round(number)) < 1e-6 * abs(number) else digits(number)
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.6g}"

@@ -18,6 +18,10 @@ Point = tuple[float, float]
 """A share from 0 to 1 (below 1), and the seconds that so many stay within."""
 _TICKS = (0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 _NAMED = (0.5, 0.95, 0.99)
+_ROOM = 0.42
+"""Right of the slowest, for the text at p99."""
+_MARGINS = (0.13, 0.06)
+"""Of the logarithmic range, below and above."""
 _LINEAR_BELOW = 4.0
 """Where the slowest takes less than so many times the fastest, the axis isn't logarithmic."""
 
@@ -58,7 +62,7 @@ def quantiles(curves: Sequence[Curve], limits: Sequence[Limit], name: str, file:
                 _name_points(axes, points, curve.colour)
         ends = [EndLabel(points[-1][1], curve.label, curve.colour) for curve, points in shown if points]
         ends += [_limit(axes, one) for one in limits]
-        axes.set_ylabel(f"{name} ({'logarithmic' if logarithmic else 'time'})")
+        axes.set_ylabel(f"{name} (logarithmic)" if logarithmic else name)
         label_ends(axes, ends)
 
 
@@ -70,7 +74,7 @@ def tail(share: float) -> float:
 def _shares(axes: Axes, last: float) -> None:
     ticks = [share for share in _TICKS if tail(share) <= max(last, 1.4)]
     axes.set_xticks([tail(share) for share in ticks], [f"{100 * share:.10g}" for share in ticks])
-    axes.set_xlim(0, max(last, tail(ticks[-1])) * 1.01)
+    axes.set_xlim(0, last + _ROOM if last < tail(_NAMED[-1]) + _ROOM else last * 1.01)
     axes.set_xlabel("Share that is faster (%)")
 
 
@@ -80,16 +84,17 @@ def _upward(axes: Axes, values: Sequence[float], limits: Sequence[Limit]) -> boo
 
     low, high = min(values), max([*values, *(one.limit_s for one in limits)])
     logarithmic = high >= _LINEAR_BELOW * low
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_time(value)))
+    ticks = FuncFormatter(lambda value, _: tick_time(value))
+    axes.yaxis.set_major_formatter(ticks)
     if not logarithmic:
-        axes.set_ylim(0, 1.12 * high)
+        axes.set_ylim(0, 1.08 * high)
         return False
     axes.set_yscale("log")
     decades = math.log10(high / low)
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.2 else (1.0,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_time(value)))
+    axes.yaxis.set_major_formatter(ticks)
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylim(low / 1.25, high * 1.4)
+    axes.set_ylim(low * 10 ** (-_MARGINS[0] * decades), high * 10 ** (_MARGINS[1] * decades))
     return True
 
 

@@ -36,8 +36,8 @@ def timeline(
     with figure("", file, form, SMALL) as axes:
         if warm_up_s > 0:
             axes.axvspan(where[0], warm_up_s / unit_s, color=FAINT, alpha=_SHADE, linewidth=0)
-            axes.annotate("warm-up", (warm_up_s / unit_s, 1.0), xycoords=("data", "axes fraction"), xytext=(3, -2),
-                          textcoords="offset points", va="top", fontsize=9.0, color=FAINT)  # fmt: skip
+            axes.annotate("warm-up", (where[0], 1.0), xycoords=("data", "axes fraction"), xytext=(1, 2),
+                          textcoords="offset points", va="bottom", fontsize=9.0, color=FAINT)  # fmt: skip
         for line in sorted(lines, key=lambda one: one.bold):
             width, style = 2.6 if line.bold else 1.3, (0, (4, 2)) if line.dashed else "-"
             if len(where) == len(line.values) + 1:
@@ -45,7 +45,7 @@ def timeline(
             else:
                 axes.plot(where, line.values, color=line.colour, linewidth=width, linestyle=style)
         axes.set_xlim(where[0], where[-1])
-        axes.set_ylim(0, top)
+        axes.set_ylim(0, top or 1.08 * max(max(line.values) for line in lines) or None)
         axes.set_xlabel(f"Time since the first arrival ({unit})")
         axes.set_ylabel(axis)
         label_ends(axes, [EndLabel(line.values[-1], line.label, line.colour, line.bold) for line in lines])

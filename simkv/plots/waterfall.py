@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 PART_COLOURS: Mapping[str, str] = {
     "queue": FAINT, "load DRAM": PALETTE[2], "load SSD": PALETTE[4], "prefill": PALETTE[0], "decode": PALETTE[5],
-    "recompute": PALETTE[1], "preempted": PALETTE[3], "computing": PALETTE[0], "waiting for loads": PALETTE[2],
-    "waiting for write-backs": PALETTE[4], "waiting for the CPU": PALETTE[3], "computing slowed": PALETTE[1],
-    "afterwards": PALETTE[5],
+    "recompute": PALETTE[1], "preempted": PALETTE[3], "computing": PALETTE[0], "waiting for loads": PALETTE[6],
+    "waiting for write-backs": PALETTE[7], "waiting for the CPU": PALETTE[3], "computing slowed": PALETTE[1],
+    "decode or preempted": PALETTE[5],
 }  # fmt: skip
 _SEEN = 0.0005
 """Parts of less than this of the whole aren't drawn beside others."""
@@ -44,7 +44,7 @@ class Whole:
 def waterfall(whole: Whole, axis: str, file: BinaryIO, form: str) -> None:
     """Draw the parts of ``whole`` as steps down a staircase, and their sum, into ``file`` (png or svg)."""
     rows = [(name, value) for name, value in whole.parts if value > 0]
-    unit_s, unit = time_unit(whole.total_s)
+    unit_s, unit = time_unit(whole.total_s, minutes=False)
     with figure("", file, form, (_WIDTH, _MARGIN_INCHES + _BAR_INCHES * (len(rows) + 1))) as axes:
         begin = 0.0
         for k, (name, value) in enumerate(rows):
@@ -61,7 +61,7 @@ def waterfall(whole: Whole, axis: str, file: BinaryIO, form: str) -> None:
 def beside(wholes: Sequence[Whole], axis: str, file: BinaryIO, form: str) -> None:
     """Draw ``wholes`` as bars under each other on one scale, with their parts in their colours."""
     longest = max(whole.total_s for whole in wholes)
-    unit_s, unit = time_unit(longest)
+    unit_s, unit = time_unit(longest, minutes=False)
     seen = parts_seen(wholes)
     with figure("", file, form, (_WIDTH, _MARGIN_INCHES + 0.45 + 1.45 * _BAR_INCHES * len(wholes))) as axes:
         for k, whole in enumerate(wholes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,12 +10,15 @@ from simkv.report.document import Block, Note, Text, Tone
 from simkv.report.folders import RunFolder
 from simkv.report.run.settings import Settings, settings
 from simkv.report.run.shown import capital, difference_text, half_width_s, mean_text
+from simkv.report.run.window import window
 from simkv.report.telling import listed
 from simkv.results.quantity import count, digits, seconds, share
 from simkv.results.verdict import MATTERS, figures_text
 from simkv.results.words import Summary, attainment_texts, target_texts
 
 _JUDGED = (("TTFT", "ttft_s"), ("E2E", "e2e_s"))
+_APART = re.compile(r"(?<=\d)(?=[A-Za-z])")
+"""Between a number and its unit."""
 _TIMES = 1.5
 """From this ratio on a change is told as times, below as percent."""
 
@@ -22,7 +26,7 @@ _TIMES = 1.5
 def blocks(folder: RunFolder) -> list[Block]:
     """Return the answer, the verdict on its SLO, what binds, warnings and what isn't modelled."""
     summary = folder.summary
-    lead, *more = _answers(summary, settings(folder))
+    lead, *more = _answers(folder)
     found: list[Block] = [Text(lead, lead=True), *(Text(text) for text in more)]
     found += _slo(summary)
     if summary["bottleneck_because"]:
@@ -33,16 +37,18 @@ def blocks(folder: RunFolder) -> list[Block]:
     return found
 
 
-def _answers(summary: Summary, given: Settings) -> list[str]:
+def _answers(folder: RunFolder) -> list[str]:
     """Return the answer, and sentences that go with it."""
+    summary = folder.summary
     helps, because = summary["verdict"]["offload_helps"], summary["verdict"]["because"]
     ahead = _prefetch(summary)
     if helps is not None:
-        return [f"{_offload(summary, given)}.", because, *ahead]
+        return [f"{_offload(summary, settings(folder))}.", because, *ahead]
     if "no_offload" in summary["baselines"]:
-        return [because, *_differences(summary), *ahead]
+        first, stop, rest = because.partition(". ")
+        return [f"{first}{stop}".strip(), *([rest] if rest else []), *_differences(summary), *ahead]
     reason = because.removeprefix(figures_text(summary))
-    plain = _plain(summary)
+    plain = _plain(summary, len(window(folder)))
     return [*ahead, *([f"{plain}."] if plain else []), reason]
 
 
@@ -86,7 +92,7 @@ def _baseline_mean(difference: Mapping[str, Any]) -> float | None:
 
 def _half(values: Mapping[str, Any]) -> str:
     half = half_width_s(values)
-    return "" if half is None else f" ± {seconds(half)}"
+    return "" if not half else f" ± {seconds(half)}"
 
 
 def _factor(before: float, after: float) -> str:
@@ -100,11 +106,11 @@ def _factor(before: float, after: float) -> str:
 def _below(given: Settings) -> str:
     """Return `` to 200 GiB of DRAM and 4 TB of SSD``; nothing where no size is known."""
     sizes = [
-        f"{given.text(f'tiers.{tier}.capacity')} of {tier.upper()}"
+        f"{_APART.sub(' ', given.text(f'tiers.{tier}.capacity') or '')} of {tier.upper()}"
         for tier in ("dram", "ssd")
         if given.amount(f"tiers.{tier}.capacity", "size")
     ]
-    return f" to {listed([size.replace('GiB', ' GiB').replace('TiB', ' TiB') for size in sizes])}" if sizes else ""
+    return f" to {listed(sizes)}" if sizes else ""
 
 
 def _differences(summary: Summary) -> Iterator[str]:
@@ -127,15 +133,14 @@ def _prefetch(summary: Summary) -> list[str]:
     return [f"{text} instead of {seconds(plain['t_step_s'])}{closed}."]
 
 
-def _plain(summary: Summary) -> str:
+def _plain(summary: Summary, requests: int) -> str:
     """Return what came out, where nothing is compared."""
     parts = [f"mean {label} {mean_text(summary[key])}" for label, key in _JUDGED if summary[key]]
     rate = summary["output_tokens_per_s"]
     parts += [f"{count(rate)} output tokens/s"] if rate else []
-    finished = summary["requests"]["finished"]
     if not parts:
-        return f"None of {summary['requests']['arrived']:,} requests finished" if not finished else ""
-    return f"{capital(', '.join(parts))}, over {finished:,} request{'s' if finished != 1 else ''}"
+        return f"None of {summary['requests']['arrived']:,} requests finished"
+    return f"{capital(', '.join(parts))}, over {requests:,} request{'s' if requests != 1 else ''}"
 
 
 def _slo(summary: Summary) -> Iterator[Note]:

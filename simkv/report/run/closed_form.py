@@ -163,6 +163,16 @@ def _step(summary: Summary) -> str:
     return f"a step waits {seconds(waits)}: steps differ, and transfers queue"
 
 
+def _average(summary: Summary) -> str:
+    hit, resident = summary["p_hit"], summary["p_resident"]
+    if hit is not None and resident is not None and hit - resident > 0.001:
+        return (
+            f"the closed form takes p_hit {digits(hit)}, prefetches that came in time being hits; simulated is each "
+            f"piece that was moved, and {digits(resident)} were there as the step began"
+        )
+    return "pieces come from more than one tier, or in other sizes"
+
+
 _WHY: Mapping[str, Callable[[Summary], str]] = {
     "ttft_s": _first_token,
     "tpot_s": _between_tokens,
@@ -170,9 +180,8 @@ _WHY: Mapping[str, Callable[[Summary], str]] = {
     "t_transfer_s": lambda summary: (
         "descriptors and set-up times of transfers; the closed form has bytes over bandwidth"
     ),
-    "t_avg_s": lambda summary: "pieces come from more than one tier, or in other sizes",
+    "t_avg_s": _average,
     "speedup": lambda summary: "the overlap β differs from step to step",
-    "speedup_most": lambda summary: "",
     "e2e_s": lambda summary: "the closed form has one full batch of the longest requests",
     "output_tokens_per_s": lambda summary: "the closed form has one full batch of the longest requests",
 }

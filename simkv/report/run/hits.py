@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from simkv.plots.hits import NAMES, hit_shares, hits_over_time
-from simkv.report.document import Block, Cell, Data, Figure, Table
+from simkv.report.document import Block, Cell, Data, Figure, Table, Text
 from simkv.report.folders import RunFolder
 from simkv.report.run.shown import part
 from simkv.report.run.window import finished, first_arrival_s
@@ -30,6 +30,8 @@ def blocks(folder: RunFolder) -> list[Block]:
     rates = summary["hit_rate"]
     if not rates:
         return []
+    if rates["miss"] == 1 and rates["ceiling"] == 0:
+        return [Text("No prompt begins like an earlier one, as far as the workload says: there is nothing to cache.")]
     rows = [("this run", rates)]
     plain = summary["baselines"].get("no_offload")
     if plain and plain["hit_rate"]:
@@ -58,7 +60,8 @@ def _finding(summary: Summary) -> str:
         return f"All prompt tokens were computed; an infinite cache would have saved {share(rates['ceiling'])}"
     text = f"{share(1 - rates['miss'])} of prompt tokens come from cache ({listed(named)})"
     if plain and plain["hit_rate"]:
-        text += f" instead of {share(1 - plain['hit_rate']['miss'])}"
+        mine, theirs = share(1 - rates["miss"]), share(1 - plain["hit_rate"]["miss"])
+        text += f" instead of {theirs}" if mine != theirs else ", as without offload"
     return f"{text}; an infinite cache would reach {share(rates['ceiling'])}"
 
 

@@ -26,8 +26,10 @@ _SPANS = 120
 _SEEN = 0.01
 """Resources that are less busy aren't drawn, unless they bind."""
 _FULL = 0.99
-_FAR = 3.0
-"""The closed form of how many fit isn't drawn where it is so many times the most that ran."""
+_FAR = 2.0
+"""The closed form of how many fit isn't drawn where it is more than so many times as high as all else."""
+_TINY = 0.02
+"""Nor is a line that stays below this share of the highest."""
 _COLOURS = {
     "gpu": PALETTE[0], "h2d": PALETTE[1], "d2h": PALETTE[3], "dram": PALETTE[2], "ssd_read": PALETTE[4],
     "ssd_write": PALETTE[7],
@@ -50,8 +52,8 @@ def blocks(folder: RunFolder) -> list[Block]:
     found: list[Block] = [*_occupancy(folder), *_utilization(folder), *_requests(folder)]
     if found and summary["bottleneck_because"]:
         binds = summary["bottleneck"]
-        name = f"{capital(NAMES[binds])} binds" if binds in NAMES else "Nothing binds"
-        found.insert(0, Text(f"{name}: {summary['bottleneck_because']}."))
+        because = summary["bottleneck_because"]
+        found.insert(0, Text(f"{f'What binds is {NAMES[binds]}: {because}' if binds in NAMES else capital(because)}."))
     return found
 
 
@@ -105,7 +107,7 @@ def utilization(folder: RunFolder) -> Series | None:
 
 
 def _means(folder: RunFolder, columns: Mapping[str, Floats]) -> Series | None:
-    """Return means of the samples in each span."""
+    """Return means of the samples in each span; the very last one, when all is over, is in none."""
     at = edges(folder)
     if at is None or not columns:
         return None
@@ -119,9 +121,7 @@ def _means(folder: RunFolder, columns: Mapping[str, Floats]) -> Series | None:
 
 def _span_means(values: Floats, at: NDArray[np.intp]) -> list[float]:
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    ends = at.copy()
-    ends[-1] += 1  # the last sample belongs to the last span
-    return [float(v) for v in np.diff(sums[ends]) / np.diff(ends)]
+    return [float(v) for v in np.diff(sums[at]) / np.diff(at)]
 
 
 def _figure(
@@ -147,6 +147,7 @@ def _occupancy(folder: RunFolder) -> Iterator[Figure]:
     if series is None or not any(any(values) for values in series.values.values()):
         return
     names = {key: label for label, key in TIERS}
+    series = Series(series.edges_s, {key: values for key, values in series.values.items() if any(values)})
     lines = [
         Line(
             _bound(names[key], key, summary), [100 * v for v in values], TIER_COLOURS[key], key == summary["bottleneck"]
@@ -210,14 +211,19 @@ def _requests(folder: RunFolder) -> Iterator[Figure]:
         return
     colours = {"running": PALETTE[0], "waiting": FAINT, "held": PALETTE[2]}
     labels = {"held": "held for a load"}
-    lines = [Line(labels.get(name, name), values, colours[name]) for name, values in series.values.items()]
+    top = max(max(values) for values in series.values.values())
+    lines = [
+        Line(labels.get(name, name), values, colours[name])
+        for name, values in series.values.items()
+        if max(values) >= _TINY * top
+    ]
     running = summary["concurrency"]
     most, note = running["max"], ""
     if running["formula"] is not None and most:
-        if running["formula"] <= _FAR * most:
+        if running["formula"] <= _FAR * top:
             lines.append(Line("closed form", [running["formula"]] * len(series.edges_s[1:]), INK, dashed=True))
         else:
-            note = f"By closed form {running['formula']:,.0f} would fit: far above the axis."
+            note = f"By closed form {running['formula']:,.0f} fit at once: far above what is drawn."
     waits = float(columns["waiting"].mean())
     finding = f"{digits(running['mean'] or 0.0)} requests run at once on average, {most} at most"
     finding += f"; {digits(waits)} wait on average" if waits >= 0.005 else "; hardly any wait"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,18 +15,20 @@ from simkv.report.run.shown import part, time
 from simkv.report.run.window import window
 from simkv.report.telling import listed
 from simkv.results.quantity import seconds, share
-from simkv.results.words import PARTS, Summary
+from simkv.results.words import PARTS, WAITS, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _TO_FIRST_TOKEN = ("queue", "load_dram", "load_ssd", "prefill")
 """Parts that come before the first token, in order."""
-_AFTERWARDS = "afterwards"
-"""What of the time to the first token is in none of them: a decode step, or what a preemption cost."""
+_REST = "decode or preempted"
+"""What of the time to the first token is in none of them."""
 _SLOW = 0.95
 _FEWEST_SLOW = 3
 _TOLD = 0.005
+_DECODE = "decode"
+_WAITS_NOTE = "Waits in decoding: as they are in the mean decode step."
 _LABELS = {key: label for label, key in PARTS}
 
 
@@ -39,7 +41,7 @@ def blocks(folder: RunFolder) -> list[Block]:
     frame = window(folder)
     found: list[Block] = [_staircase(summary)]
     first = [*_first_token(frame), *_first_token_without(summary)]
-    ends = [*_to_the_end(frame), *_without(summary)]
+    ends = [*_to_the_end(frame, summary), *_without(summary)]
     found += _compared("time-to-first-token", "TTFT", first)
     found += _compared("time-to-end", "E2E", ends)
     found.append(_table(ends))
@@ -49,7 +51,20 @@ def blocks(folder: RunFolder) -> list[Block]:
 def mean_parts(summary: Summary) -> Whole:
     """Return the mean time of a request, in parts that sum to the mean E2E."""
     mean = summary["time_breakdown_s"]
-    return Whole("mean E2E", [(label, mean[key]) for label, key in PARTS])
+    return Whole("mean E2E", with_waits([(label, mean[key]) for label, key in PARTS], summary))
+
+
+def with_waits(parts: Sequence[tuple[str, float]], figures: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return ``parts`` with decoding under active offload split as its mean step is: computing, then each wait."""
+    step_s, waits = figures["t_step_s"], figures["t_wait_s"]
+    if not step_s or not waits:
+        return list(parts)
+    found = []
+    for name, value in parts:
+        shares = [(wait, waits[key] / step_s) for wait, key in WAITS] if name == _DECODE else []
+        found.append((name, value * (1.0 - sum(share for _, share in shares))))
+        found += [(wait, value * share) for wait, share in shares]
+    return found
 
 
 def _staircase(summary: Summary) -> Figure:
@@ -65,6 +80,7 @@ def _staircase(summary: Summary) -> Figure:
         alt="The mean request's time from arrival to its last token, part after part: "
         + ", ".join(f"{name} {seconds(value)}" for name, value in whole.parts if value > 0)
         + f"; together {seconds(total_s)}.",
+        note=_WAITS_NOTE if summary["t_step_s"] else "",
     )
 
 
@@ -115,27 +131,29 @@ def first_token_parts(frame: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
         taken = np.minimum(frame[f"{key}_time_s"].to_numpy(dtype=np.float64), left)
         left = np.maximum(left - taken, 0.0)
         found.append((_LABELS[key], taken))
-    return [*found, (_AFTERWARDS, left)]
+    return [*found, (_REST, left)]
 
 
 def _groups(frame: pd.DataFrame, by: str) -> Iterator[tuple[str, np.ndarray]]:
     """Yield all requests, and those slower than 95 % of them, where those are enough."""
     values = frame[by].to_numpy(dtype=np.float64)
-    yield "all", np.ones(len(values), dtype=bool)
+    yield "all requests", np.ones(len(values), dtype=bool)
     slow = values > np.quantile(values, _SLOW)
     if slow.sum() >= _FEWEST_SLOW:
         yield "slowest 5 %", slow
 
 
-def _to_the_end(frame: pd.DataFrame) -> Iterator[Whole]:
+def _to_the_end(frame: pd.DataFrame, summary: Summary) -> Iterator[Whole]:
     for label, rows in _groups(frame, "e2e_s"):
-        yield Whole(label, [(name, float(frame[f"{key}_time_s"].to_numpy()[rows].mean())) for name, key in PARTS])
+        parts = [(name, float(frame[f"{key}_time_s"].to_numpy()[rows].mean())) for name, key in PARTS]
+        yield Whole(label, with_waits(parts, summary))
 
 
 def _without(summary: Summary) -> Iterator[Whole]:
     plain = summary["baselines"].get("no_offload")
     if plain and plain["time_breakdown_s"]:
-        yield Whole("no offload", [(label, plain["time_breakdown_s"][key]) for label, key in PARTS])
+        parts = [(label, plain["time_breakdown_s"][key]) for label, key in PARTS]
+        yield Whole("no offload", with_waits(parts, plain))
 
 
 def _first_token_without(summary: Summary) -> Iterator[Whole]:
@@ -147,19 +165,20 @@ def _first_token_without(summary: Summary) -> Iterator[Whole]:
     known = [(_LABELS[key], parts[key]) for key in _TO_FIRST_TOKEN]
     rest_s = mean_s - sum(value for _, value in known)
     if not plain["preemptions"] and rest_s >= -1e-9 * mean_s:
-        yield Whole("no offload", [*known, (_AFTERWARDS, max(0.0, rest_s))])
+        yield Whole("no offload", [*known, (_REST, max(0.0, rest_s))])
 
 
 def _table(wholes: Sequence[Whole]) -> Table:
     heads = ["Part of E2E"]
     for whole in wholes:
         heads += [whole.label, "share"]
+    named = [dict(whole.parts) for whole in wholes]
     rows = []
-    for k, (name, _) in enumerate(wholes[0].parts):
-        if any(whole.parts[k][1] > 0 for whole in wholes):
+    for name in dict.fromkeys(name for parts in named for name in parts):
+        values = [parts.get(name, 0.0) for parts in named]
+        if any(values):
             cells = [Cell(name)]
-            for whole in wholes:
-                value = whole.parts[k][1]
+            for whole, value in zip(wholes, values, strict=True):
                 cells += [time(value), part(value / whole.total_s if whole.total_s else None)]
             rows.append(cells)
     total = [Cell("E2E")]

@@ -71,7 +71,8 @@ def _in_words(folder: RunFolder, given: Settings) -> str:
     model = "an abstract model" if isinstance(given.get("model"), dict) else given.text("model")
     engine = " ".join(filter(None, (given.text("engine.preset"), given.text("engine.version"))))
     many = f"{replicas} replica{'s' if replicas != '1' else ''}"
-    return f"{load}{tokens}, are served by {many} of {model} on {machine}, with the defaults of {engine}."
+    verb = "is" if arrived == 1 else "are"
+    return f"{load}{tokens}, {verb} served by {many} of {model} on {machine}, with the defaults of {engine}."
 
 
 def _load_rows(given: Settings) -> Iterator[tuple[str, str, str]]:

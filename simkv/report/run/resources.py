@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simkv import units
 from simkv.report.document import Block, Cell, Facts, Table
 from simkv.report.folders import RunFolder
 from simkv.report.run.settings import Settings, settings
@@ -63,7 +64,7 @@ def capacity_bytes_per_s(name: str, given: Settings) -> float | None:
 
 
 def _rate(value: float) -> str:
-    return "no limit" if value == float("inf") else f"{digits(value / 1e9)} GB/s"
+    return "no limit" if value == float("inf") else units.short(value, "rate")
 
 
 def _room(summary: Summary) -> Iterator[tuple[Cell, ...]]:

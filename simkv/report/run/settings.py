@@ -111,9 +111,8 @@ def words(value: Tree) -> str:
     if isinstance(value, dict):
         return ", ".join(_pair(key, one) for key, one in value.items())
     if isinstance(value, list):
-        shown = ", ".join(words(one) for one in value[:_LISTED])
-        return f"{shown}, ..." if len(value) > _LISTED else shown
-    return f"{int(value):,}" if value.isdecimal() and len(value) > 4 else value
+        return " / ".join([*(words(one) for one in value[:_LISTED]), *(["..."] if len(value) > _LISTED else [])])
+    return f"{int(value):,}" if value.isdecimal() and len(value) > 3 else value
 
 
 _UNSAID = ("dist", "process", "kind", "pattern", "policy")

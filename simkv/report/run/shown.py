@@ -11,6 +11,9 @@ from simkv.results.quantity import MISSING, count, data, digits, seconds, share
 QUANTILES: Mapping[str, float] = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 """Those of every distribution in a summary, with the share of values that they are above."""
 
+_ROUNDING = 1e-9
+"""Of a mean: half widths below are those of numbers that are all the same."""
+
 
 def cell(value: float | None, show: Callable[[float], str]) -> Cell:
     """Return a number as a cell; its text only where there is none."""
@@ -39,13 +42,16 @@ def number(value: float | None) -> Cell:
 
 def half_width_s(values: Mapping[str, Any]) -> float | None:
     """Return the half width of a distribution's interval; None where there is none."""
-    return None if not values["ci95"] else values["ci95"][1] - values["mean"]
+    if not values["ci95"]:
+        return None
+    half = float(values["ci95"][1] - values["mean"])
+    return half if half > _ROUNDING * abs(values["mean"]) else 0.0
 
 
 def mean_text(values: Mapping[str, Any]) -> str:
-    """Return ``102 ms ± 8.45 ms``."""
+    """Return ``102 ms ± 8.45 ms``; without what is ± nothing."""
     half = half_width_s(values)
-    return seconds(values["mean"]) if half is None else f"{seconds(values['mean'])} ± {seconds(half)}"
+    return seconds(values["mean"]) if not half else f"{seconds(values['mean'])} ± {seconds(half)}"
 
 
 def interval_text(ends: Sequence[float] | None) -> str:
