@@ -4,6 +4,9 @@ Under sparse access blocks enter VRAM as steps read them, and what a step reads 
 access the resident share is there and the rest in its home: what streams through in a step is a transfer, no block
 that comes, and all are used in every step, which no row tells. Blocks are those of one request, who alone has them:
 requests that begin alike have copies of their own in VRAM.
+
+Thousands of blocks that a step reads here and there make thousands of rows: sequences are followed in the order that
+they come in, as long as they have ``MOST_BLOCKS`` blocks together (one always is). What others hold is private.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 Row = tuple[int, int, int, int, int, int]
 """``(tier, what, label, first, end, transfer)``."""
+MOST_BLOCKS = 8192
+"""Of all sequences of a replica that are followed, each at its longest."""
 _AS = {AWAY: GONE, COMES: COMING, IS_HERE: HERE}
 
 
@@ -82,11 +87,12 @@ class SequenceLog:
         rows: list[Row] = []
         sequences = self.store.sequences
         for seq in [seq for seq in self._held if sequences.get(seq.live) is not seq]:
-            held = self._held.pop(seq)
-            self._change(held, [np.zeros_like(one) for one in held.tiers], rows)
+            over = self._held.pop(seq)
+            self._change(over, [np.zeros_like(one) for one in over.tiers], rows)
         for seq in sequences.values():
             held = self._of(seq)
-            self._change(held, states(seq, self.store.residency, held.writing), rows)
+            if held is not None:
+                self._change(held, states(seq, self.store.residency, held.writing), rows)
         if tell:
             self._write(rows)
 
@@ -102,9 +108,10 @@ class SequenceLog:
         for seq, ids in share.by_owner(share.reading):
             blocks = np.unique((ids - seq.base) // share.groups)
             held = self._of(seq)
-            here = held.tiers[0][blocks] == IS_HERE
-            self._write([(0, USED, held.label, *run, 0) for run in runs(blocks[here])])
-            self._unread.append((seq, blocks[~here]))
+            if held is not None:
+                here = held.tiers[0][blocks] == IS_HERE
+                self._write([(0, USED, held.label, *run, 0) for run in runs(blocks[here])])
+                self._unread.append((seq, blocks[~here]))
 
     def settled(self) -> None:
         """Tell what has come in for the step that is over, and that it was used."""
@@ -121,7 +128,9 @@ class SequenceLog:
         assert isinstance(share, EarnedShare)
         number = self._flights[flight] = self.names.expect()
         for seq, ids in share.by_owner(flight.ids):
-            self._of(seq).brought[0][(ids - seq.base) // share.groups] = number
+            held = self._of(seq)
+            if held is not None:
+                held.brought[0][(ids - seq.base) // share.groups] = number
 
     def landed(self, flight: Flight) -> None:
         """Tell what has been fetched ahead."""
@@ -132,9 +141,9 @@ class SequenceLog:
 
     def writing(self, seq: Sequence, blocks: NDArray[Any]) -> Done:
         """Take blocks for being on their way down until that is called which is returned."""
-        if isinstance(self.store.residency, InTurnShare):
+        held = None if isinstance(self.store.residency, InTurnShare) else self._of(seq)
+        if held is None:
             return lambda: None
-        held = self._of(seq)
         held.writing[blocks] += 1
         number = self.names.expect()
         for tier in (1, 2):
@@ -161,20 +170,28 @@ class SequenceLog:
     def put(self, seq: Sequence, block: int, tier: int, state: int, transfer: int = 0) -> None:
         """Tell that one block comes, is there or goes."""
         held = self._of(seq)
+        if held is None:
+            return
         self._count(tier, (state != AWAY) - int(held.tiers[tier][block] != AWAY))
         held.tiers[tier][block] = state
         self._write([(tier, _AS[state], held.label, block, block + 1, transfer)])
 
     def use(self, seq: Sequence, block: int) -> None:
         """Tell that one block is read."""
-        self._write([(0, USED, self._of(seq).label, block, block + 1, 0)])
+        held = self._of(seq)
+        if held is not None:
+            self._write([(0, USED, held.label, block, block + 1, 0)])
 
-    def _of(self, seq: Sequence) -> Held:
+    def _of(self, seq: Sequence) -> Held | None:
+        """Return what is known of ``seq``; None where it isn't followed."""
         held = self._held.get(seq)
-        if held is None:
+        if held is None and (not self._held or self._followed() + len(seq.homes.at) <= MOST_BLOCKS):
             label = self._labels.of_request(seq.live.request, self.store.config.reuse)
             held = self._held[seq] = Held(label, len(seq.homes.at))
         return held
+
+    def _followed(self) -> int:
+        return sum(len(seq.homes.at) for seq in self._held)
 
     def _change(self, held: Held, now: list[NDArray[np.int8]], rows: list[Row]) -> None:
         """Take ``now`` for what is where, and add rows for what differs."""
@@ -221,7 +238,17 @@ class SequenceLog:
                     number = int(held.brought[tier][first]) if column[first] == COMES else 0
                     often = int(uses[first:end].max()) if tier == 0 else 0
                     log.there(tier, pool.number, held.label, first, end, number, nan, often)
+        self._others(left_out)
         return told
+
+    def _others(self, left_out: dict[PoolLog, int]) -> None:
+        """Add what sequences that aren't followed have where."""
+        for seq in self.store.sequences.values():
+            if seq not in self._held:
+                for tier, column in enumerate(states(seq, self.store.residency, np.zeros(len(seq.homes.at)))):
+                    if column.any():
+                        pool = self._pool(tier)
+                        left_out[pool] = left_out.get(pool, 0) + int(np.count_nonzero(column))
 
     def _pool(self, tier: int) -> PoolLog:
         pool = self._tiers[tier]
