@@ -23,6 +23,7 @@ from simkv.report.document import (
     Text,
     Widget,
 )
+from simkv.report.drawing import Drawings
 
 ROWS = [[0.1, 1 / 3, 7, "a"], [2e-9, -0.25, 12_345_678_901, "b"], [1.0, math.pi, 0, "c, d"]]
 HEADS = ["time (s)", "share", "bytes (B)", "what"]
@@ -52,6 +53,11 @@ def table(name: str, label: str = "row") -> Table:
     return Table([label, "share", "so"], rows, name, f"Shares of {label}", frozenset({1}))
 
 
+AGAIN, WIDE = picture("latency", "again"), picture("timeline", "wide", wide=True)
+DRAWINGS = Drawings()
+"""Keeps what was drawn, from one test to the next."""
+
+
 def document(name: str = "A chatbot", widgets: tuple[Widget, ...] = ()) -> Document:
     """Return every kind of block, with ``name`` wherever a text stands."""
     first = [
@@ -62,8 +68,8 @@ def document(name: str = "A chatbot", widgets: tuple[Widget, ...] = ()) -> Docum
     ]
     second = [
         picture("latency", name, note=f"A note on {name}"),
-        picture("latency", "again"),
-        picture("timeline", "wide", wide=True),
+        AGAIN,
+        WIDE,
         table("shares", name),
         *widgets,
     ]

@@ -66,7 +66,8 @@ class Renderer:
         return found.render(
             document=self._document, anchors=anchors(self._document), paper=self._paper, tones=TONES,
             shorten=self._thin.shorten, classes=_classes, download=self._download, picture=self._picture,
-            label=_label, instead_of=self._instead_of, data=_data, verbatim=_verbatim, prose=_prose, grouped=_grouped, **more,
+            label=_label, instead_of=self._instead_of, data=_data, verbatim=_verbatim, prose=_prose,
+            grouped=_grouped, **more,
         )  # fmt: skip
 
     def _download(self, block: Figure | Table) -> Markup:

@@ -9,7 +9,7 @@ from typing import Any
 from simkv import __version__
 from simkv.report.document import Block, Code, Details, Document, Facts, Figure, Note, Table, Text, Widget
 from simkv.report.drawing import Drawings
-from simkv.report.markdown.escaped import code, inline, paragraph, tag, verbatim
+from simkv.report.markdown.escaped import code, inline, paragraph, prose, tag, verbatim
 from simkv.report.parts import file_names
 from simkv.report.tabular import csv_of
 
@@ -53,10 +53,10 @@ class _Writer:
             yield from self._writers[type(block)](block)
 
     def _text(self, block: Text) -> Iterator[str]:
-        yield f"**{inline(block.text)}**" if block.lead else paragraph(block.text)
+        yield f"**{prose(block.text)}**" if block.lead else paragraph(block.text)
 
     def _note(self, block: Note) -> Iterator[str]:
-        yield f"> {_TONES[block.tone]} {inline(block.text)}" + (f" ({code(block.code)})" if block.code else "")
+        yield f"> {_TONES[block.tone]} {prose(block.text)}" + (f" ({code(block.code)})" if block.code else "")
 
     def _table(self, block: Table) -> Iterator[str]:
         if block.caption:
@@ -86,7 +86,7 @@ class _Writer:
         yield from self.blocks(block.instead)
 
     def _facts(self, block: Facts) -> Iterator[str]:
-        yield "\n".join(f"- **{inline(label)}:** {inline(value)}" for label, value in block.rows)
+        yield "\n".join(f"- **{inline(label)}:** {prose(value)}" for label, value in block.rows)
 
     def _code(self, block: Code) -> Iterator[str]:
         yield paragraph(block.caption)
