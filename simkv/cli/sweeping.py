@@ -18,7 +18,6 @@ from simkv.results.quantity import seconds
 from simkv.sweeps.axes import GRID, Axis, parse_axes, section_axes
 from simkv.sweeps.export import replace_file, write
 from simkv.sweeps.layout import Layout, lay_out, loaded
-from simkv.sweeps.point import Ended
 from simkv.sweeps.read import FILE, SCENARIO, check_folder, read
 from simkv.sweeps.result import SweepResult
 from simkv.sweeps.simulate import Written
@@ -175,13 +174,11 @@ def exit_where_all_failed(result: SweepResult) -> None:
 
 def say_failures(result: SweepResult) -> None:
     """Tell of points that failed, the first errors in words."""
-    failed = [one for one in result.ended if one.status == "failed"]
+    by_message = result.failures
+    failed = sum(map(len, by_message.values()))
     if not failed:
         return
-    typer.echo(f"{len(failed):,} of {len(result.ended):,} points failed:", err=True)
-    by_message: dict[str, list[Ended]] = {}
-    for one in failed:
-        by_message.setdefault(one.failure.message if one.failure is not None else "", []).append(one)
+    typer.echo(f"{failed:,} of {len(result.ended):,} points failed:", err=True)
     for message, ones in list(by_message.items())[:_TOLD]:
         where = ", ".join(f"{name}={value}" for name, value in ones[0].point.params.items())
         more = f" (and {len(ones) - 1:,} more)" if len(ones) > 1 else ""

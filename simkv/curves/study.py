@@ -40,6 +40,19 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name in names)
 
 
+def check_any(setting: Setting, names: Sequence[str]) -> None:
+    """Raise InputError where none of the curves ``names`` has a meaning in the scenario."""
+    reasons = {name: KINDS[name].why_not(setting) for name in names}
+    if all(reasons.values()):
+        raise _none(setting, {name: reason or "" for name, reason in reasons.items()})
+
+
+def _none(setting: Setting, reasons: Mapping[str, str]) -> InputError:
+    return InputError(
+        [Problem(f"has no curve {name}: {reason}", "", setting.written.file) for name, reason in reasons.items()]
+    )
+
+
 def study(
     setting: Setting,
     names: Sequence[str],
@@ -58,12 +71,7 @@ def study(
     both = asked.answered(answers, lambda kind, before: kind.then(asked.ground, before), first)
     curves = dict(asked.drawn(both))
     if not curves:
-        raise InputError(
-            [
-                Problem(f"has no curve {name}: {reason}", "", setting.written.file)
-                for name, reason in asked.left_out.items()
-            ]
-        )
+        raise _none(setting, asked.left_out)
     return {
         "schema_version": SCHEMA_VERSION,
         "simkv_version": __version__,

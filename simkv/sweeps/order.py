@@ -30,7 +30,7 @@ def ordered(
 
     def value(setting: Setting) -> float | str | None:
         if axis in axes:
-            return _size(axis, setting.params[axis])
+            return size_of(axis, setting.params[axis])
         mean = setting.mean(name)
         return mean.value if mean is not None else setting.text(name)
 
@@ -39,7 +39,7 @@ def ordered(
     return [setting for _, setting in some] + [setting for at, setting in found if at is None]
 
 
-def _size(axis: str, written: str) -> float | str:
+def size_of(axis: str, written: str) -> float | str:
     """Return a value of an axis as what it measures, ``400GiB`` in bytes; a text where it measures nothing."""
     try:
         quantity = quantity_at(path_of(axis))

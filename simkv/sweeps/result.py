@@ -44,6 +44,15 @@ class SweepResult:
         """Names of every plain value that a point has, in the order of ``summary.json``."""
         return columns(setting.found for setting in self.settings)
 
+    @cached_property
+    def failures(self) -> dict[str, list[Ended]]:
+        """The points that failed, by what went wrong."""
+        found: dict[str, list[Ended]] = {}
+        for one in self.ended:
+            if one.status == "failed":
+                found.setdefault(one.failure.message if one.failure is not None else "", []).append(one)
+        return found
+
     def front(self, objectives: Sequence[Objective] | None = None) -> Front:
         """Return what nothing beats; raises InputError for an objective that no point has."""
         return front_of(self.settings, objectives)

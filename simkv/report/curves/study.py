@@ -7,7 +7,7 @@ from typing import Any
 
 from simkv.curves.folder import check_folder, keep, opened
 from simkv.curves.setting import read_setting
-from simkv.curves.study import NAMES, Report, study
+from simkv.curves.study import NAMES, Report, check_any, study
 from simkv.errors import InputError, Problem
 from simkv.jobs.workers import Workers
 from simkv.report.folders import CURVES_OF_RUN, RESOLVED, RunFolder
@@ -36,6 +36,7 @@ def curves_for(
     if setting.resolved.scenario_hash != folder.summary["scenario_hash"]:
         what = "it isn't the scenario that this run is of: it, a file that it names, or simkv has changed since"
         raise InputError(Problem(what, "run the scenario again", str(file)))
+    check_any(setting, NAMES)
     check_folder(place, setting.scenario.name)
     with Workers(jobs) as workers, opened(place, setting.scenario.name) as store:
         answer = study(setting, NAMES, workers, store, report)
