@@ -16,6 +16,7 @@ from simkv.cli import app
 from simkv.errors import InputError
 from simkv.scenario.active import active_notes
 from simkv.scenario.build import system_config, workload_source
+from simkv.scenario.explain import to_yaml
 from simkv.scenario.resolve import resolve_text
 from simkv.sim.system import System
 from tests import faults
@@ -109,6 +110,11 @@ def test_a_budget_beyond_what_weights_leave_is_refused_with_the_most() -> None:
     assert "offload.vram_budget = 0.9" in found and "or less" in found
     data = _run(BASE.replace("residency: 0.3", f"vram_budget: {found.split('write ')[1].split()[0]}"))
     assert (data.finished, data.rejected) == (2, 0)
+
+
+def test_a_budget_written_out_whole_loads_again() -> None:
+    resolved = resolve_text(BASE.replace("residency: 0.3", "vram_budget: 0.1"))
+    assert resolve_text(to_yaml(resolved)).scenario == resolved.scenario
 
 
 @pytest.mark.parametrize("policy", ["layer", "next_step", "oracle"])

@@ -180,7 +180,8 @@ def idle_paths(s: Scenario) -> tuple[Path, ...]:
     if s.engine.preset in BATCH_PRESETS:
         return batch_idle_paths(s)
     measured: tuple[Path, ...] = (("engine", "enforce_eager"),) if s.engine.attention_kernels is not None else ()
-    return (*active_idle_paths(s), *_real_only(s), *measured)
+    budgeted: tuple[Path, ...] = (("offload", "residency"),) if s.offload.vram_budget is not None else ()
+    return (*active_idle_paths(s), *_real_only(s), *measured, *budgeted)
 
 
 def _real_only(s: Scenario) -> tuple[Path, ...]:

@@ -494,7 +494,7 @@
       for (const { one, range, box } of Object.values(this.controls)) {
         const value = this.at[one.key];
         range.value = this.toRange(one, value);
-        range.setAttribute("aria-valuetext", `${digits(value / one.per_unit, 6)} ${one.unit}`.trim());
+        range.setAttribute("aria-valuetext", `${plainTick(value / one.per_unit)} ${one.unit}`.trim());
         if (box === typing) continue;
         box.value = String(Number((value / one.per_unit).toPrecision(one.key === "context" ? 12 : 4)));
         box.setAttribute("aria-invalid", "false");

@@ -16,6 +16,7 @@ from simkv.curves.t_avg import house_size as t_avg_size
 from simkv.errors import SimkvError
 from simkv.formulas.transfer import transfer_s
 from simkv.kvcache.access import AccessPattern, Replay, make_pattern
+from simkv.report.folders import RESOLVED
 from simkv.report.sliders.forms import Forms, Knots, Piece, Reads
 from simkv.scenario.active import read_s
 from simkv.scenario.build import system_config
@@ -24,7 +25,6 @@ from simkv.sim.active.config import ActiveConfig
 from simkv.sim.config import SystemConfig
 from simkv.sweeps.simulate import Written
 
-FILE = "scenario.resolved.yaml"
 _SAMPLED_STEPS = 32
 """Decode steps over which the mean of a sparse pattern's reads is taken."""
 
@@ -76,18 +76,20 @@ class Scene:
         return self.config.link.h2d_bytes_per_s
 
 
-def read_scene(summary: Mapping[str, Any], resolved: str, curves: Mapping[str, Any] | None) -> Scene | None:
+def read_scene(
+    summary: Mapping[str, Any], resolved: str, curves: Mapping[str, Any] | None, file: str = RESOLVED
+) -> Scene | None:
     """Return what the sliders of a run stand on; None where its closed forms aren't about decode steps over a link.
 
     That is so for static batches, whose KV lies where ``engine.placement`` says, and where nothing was served.
     """
-    whole = resolve_text(resolved, FILE)
+    whole = resolve_text(resolved, file)
     if kind_of(whole.scenario) == "batches" or not summary["requests"]["finished"]:
         return None
     config = system_config(whole)
     if not isfinite(config.link.h2d_bytes_per_s):
         return None
-    setting = _setting(summary, resolved, whole, curves is not None)
+    setting = _setting(summary, Written(resolved, file), whole, curves is not None)
     house = _house(setting) if curves is not None else None
     drawn: Curves = curves["curves"] if curves is not None else {}
     lengths = setting.lengths
@@ -112,9 +114,8 @@ def run_sequences(summary: Mapping[str, Any], config: SystemConfig) -> int:
     return max(1, round((summary["concurrency"]["mean"] or 1) / config.replicas))
 
 
-def _setting(summary: Mapping[str, Any], text: str, resolved: Resolved, from_workload: bool) -> Setting:
+def _setting(summary: Mapping[str, Any], written: Written, resolved: Resolved, from_workload: bool) -> Setting:
     """Return what curves start from; lengths are the workload's, as theirs, or the run's own mean."""
-    written = Written(text, FILE)
     if from_workload:
         try:
             return read_setting(written, 1)

@@ -8,6 +8,7 @@ from typing import Any
 from simkv.curves.study import KINDS
 from simkv.formulas.overlap import feasible_beta, speedup, speedup_bounds, step_ideal, step_serial
 from simkv.report.document import Cell, Table, Widget
+from simkv.report.folders import RESOLVED
 from simkv.report.sliders.axes import every_slider, felt
 from simkv.report.sliders.ground import Scene, read_scene
 from simkv.report.sliders.origins import origins
@@ -28,13 +29,16 @@ _UNSIMULATED = (
 )
 
 
-def sliders(summary: Mapping[str, Any], resolved: str, curves: Mapping[str, Any] | None) -> Widget | None:
+def sliders(
+    summary: Mapping[str, Any], resolved: str, curves: Mapping[str, Any] | None, file: str = RESOLVED
+) -> Widget | None:
     """Return the live closed forms of a run; None where it has none (static batches, nothing served).
 
     ``summary``: summary.json; ``resolved``: the text of scenario.resolved.yaml; ``curves``: curves.json of the same
-    scenario, for simulated points. Raises InputError for a scenario that doesn't resolve.
+    scenario, for simulated points; ``file``: names ``resolved`` in errors, and its folder is where paths start.
+    Raises InputError for a scenario that doesn't resolve any more: its calibration profile is gone, say.
     """
-    scene = read_scene(summary, resolved, curves)
+    scene = read_scene(summary, resolved, curves, file)
     if scene is None:
         return None
     left_out = dict(_left_out(scene))
