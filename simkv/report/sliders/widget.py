@@ -170,9 +170,7 @@ def _finding(scene: Scene, at: Mapping[str, float]) -> str:
     most = speedup_bounds(compute_s, transfer_s)
     bound = "all of a transfer hidden" if most.binding == "article" else "a step is too short to hide a whole transfer"
     what_if = "If p were" if scene.what_if else "At p ="
-    return (
-        f"{what_if} {digits(at['p'], 2)}, overlap could make a decode step {digits(most.value)} times as fast: {bound}"
-    )
+    return f"{what_if} {at['p']:.2g}, overlap could make a decode step {digits(most.value)} times as fast: {bound}"
 
 
 def _times(scene: Scene, at: Mapping[str, float], sequences: int) -> tuple[float, float]:
