@@ -39,6 +39,8 @@ class Pool:
     block_tokens: int
     scale: int
     """How many of the smallest blocks one of its blocks is."""
+    left_out_blocks: int
+    """Were there as the window began, and no row says so."""
 
     def name(self, among: Sequence[Pool]) -> str:
         """Return what people call it: ``VRAM``, and its number where its tier has several."""
@@ -48,12 +50,13 @@ class Pool:
 
 def pools(recording: Recording) -> list[Pool]:
     """Return every pool of the recording, VRAM first."""
-    columns = (recording.pools[name] for name in POOLS)
-    found = [tuple(int(value) for value in row) for row in zip(*columns, strict=True)]
-    unit = reduce(gcd, (tokens for *_, tokens in found), 0) or 1
+    columns = [recording.pools[name] for name in POOLS]
+    left_out = recording.left_out_blocks or [0] * len(columns[0])
+    found = [tuple(int(value) for value in row) for row in zip(*columns, left_out, strict=True)]
+    unit = reduce(gcd, (tokens for *_, tokens, _ in found), 0) or 1
     return [
-        Pool(tier, number, None if capacity >= UNBOUNDED_BLOCKS else capacity, nbytes, tokens, tokens // unit)
-        for tier, number, capacity, nbytes, tokens in sorted(found)
+        Pool(tier, number, None if room >= UNBOUNDED_BLOCKS else room, nbytes, tokens, tokens // unit, unseen)
+        for tier, number, room, nbytes, tokens, unseen in sorted(found)
     ]
 
 

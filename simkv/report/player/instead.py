@@ -9,7 +9,7 @@ from typing import BinaryIO
 from simkv.report.document import Block, Cell, Data, Figure, Table, Text
 from simkv.report.player.cells import Cells
 from simkv.report.player.ground import COMING, GONE, Pool, Row
-from simkv.report.player.replay import Shelves
+from simkv.report.player.replay import Shelves, untold
 from simkv.report.player.traffic import Traffic, traffic
 from simkv.results.quantity import count, data, seconds, share
 from simkv.results.words import TIERS as NAMES
@@ -95,7 +95,7 @@ def _draw(names: Sequence[str], shares: Sequence[Sequence[float]], file: BinaryI
 
 def _filled(recording: Recording, pools: Sequence[Pool], rows: Sequence[Row], cells: Cells) -> list[list[int]]:
     """Return the used blocks of every pool at each moment, what happens at that very moment included."""
-    shelves = Shelves(pools, cells)
+    shelves = Shelves(pools, cells, untold(pools, rows, cells))
     place = {(pool.tier, pool.number): index for index, pool in enumerate(pools)}
     columns = (recording.private[name] for name in ("t_s", "tier", "pool", "blocks"))
     private = list(zip(*columns, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 from simkv.report.player.cells import Cells
 from simkv.report.player.ground import THERE, Pool, Row, known
-from simkv.report.player.replay import Shelves
+from simkv.report.player.replay import Shelves, untold
 from simkv.report.player.traffic import ends
 from simkv.sim.record.recording import FATES, KINDS, PURPOSES, TIERS, WHATS, Recording, Table
 
@@ -93,8 +93,15 @@ def _blocks(
     start: Columns = {"pool": [], "first": [], "end": [], "transfer": [], "last_s": [], "uses": []}
     events: Columns = {"t": [], "pool": [], "what": [], "first": [], "end": [], "transfer": []}
     hidden: Columns = {"t": [], "pool": [], "blocks": []}
-    shelves = Shelves(pools, cells)
-    before = [0] * len(pools)
+    unseen = untold(pools, rows, cells)
+    for index, cell in unseen:
+        if cells.drawn[cell] >= 0:
+            _add(start, index, cells.drawn[cell], cells.drawn[cell] + 1, -1, None, 0)
+    shelves = Shelves(pools, cells, unseen)
+    before = [shelves.hidden(index) for index in range(len(pools))]
+    for index, blocks in enumerate(before):
+        if blocks:
+            _add(hidden, 0.0, index, blocks)
     there = 0
     for row in rows:
         shelves.apply(row)

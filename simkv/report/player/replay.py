@@ -8,10 +8,29 @@ from simkv.report.player.cells import Cells
 from simkv.report.player.ground import GONE, USED, Pool, Row
 
 
+def untold(pools: Sequence[Pool], rows: Sequence[Row], cells: Cells) -> list[tuple[int, int]]:
+    """Return (pool, cell) of what must have been there as the window began though no row says so: what is used, or
+    leaves, before it comes. No more than the recording says that it left out."""
+    left = [pool.left_out_blocks * pool.scale for pool in pools]
+    told = [bytearray(len(cells.label)) for _ in pools]
+    found = []
+    for row in rows:
+        for cell in cells.of(row):
+            if told[row.pool][cell]:
+                continue
+            told[row.pool][cell] = 1
+            size = cells.end[cell] - cells.first[cell]
+            if row.what in (USED, GONE) and size <= left[row.pool]:
+                left[row.pool] -= size
+                found.append((row.pool, cell))
+    return found
+
+
 class Shelves:
     """Which cells each pool holds or has taken room for, and how many blocks that is."""
 
-    def __init__(self, pools: Sequence[Pool], cells: Cells) -> None:
+    def __init__(self, pools: Sequence[Pool], cells: Cells, before: Sequence[tuple[int, int]]) -> None:
+        """``before``: what :func:`untold` finds."""
         self._pools = pools
         self._cells = cells
         self._held = [bytearray(len(cells.label)) for _ in pools]
@@ -19,6 +38,13 @@ class Shelves:
         self._hidden = [0] * len(pools)
         self.private = [0] * len(pools)
         """Blocks that running requests hold for themselves, by pool."""
+
+        for index, pool in enumerate(pools):
+            self._units[index] = self._hidden[index] = pool.left_out_blocks * pool.scale
+        for index, cell in before:
+            self._held[index][cell] = 1
+            if cells.drawn[cell] >= 0:
+                self._hidden[index] -= cells.end[cell] - cells.first[cell]
 
     def apply(self, row: Row) -> None:
         """Do what ``row`` says."""

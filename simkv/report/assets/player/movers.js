@@ -37,7 +37,7 @@ class Movers {
     return wanted.length;
   }
 
-  /** Show for a moment what changed with events `before` to `done`; `seen(seconds)`: a transfer of that length is drawn anyway. */
+  /** Show for a moment what changed with events `before` to `done`; `seen(seconds)`: so long a transfer is drawn anyway. */
   fly(was, state, before, done, seen) {
     const { pool, what, first, end, transfer } = this.replay.events;
     let left = MOST_FLIGHTS;
@@ -46,15 +46,13 @@ class Movers {
         const at = pool[index] * this.replay.cells + cell;
         const there = was.status[at] === HERE, here = state.status[at] === HERE;
         if (what[index] === EVENT.gone && there && state.status[at] === ABSENT) {
-          this._fade(this._place(pool[index], was.slot[at]), this.shelves[pool[index]].extent(cell));
-        } else if (what[index] === EVENT.here && here && !there && transfer[index] >= 0) {
+          left -= this._vanish(was, state, pool[index], cell);
+        } else if (what[index] === EVENT.here && here && !there) {
           const number = transfer[index];
-          if (seen(this.replay.data.transfers.end[number] - this.replay.traffic.since(number))) continue;
-          this._flight(was, state, pool[index], cell, number);
-        } else {
-          continue;
+          const over = number < 0 ? null : this.replay.data.transfers.end[number];
+          if (over !== null && seen(over - this.replay.traffic.since(number))) continue;
+          left -= this._arrive(was, state, pool[index], cell, number);
         }
-        left -= 1;
       }
     }
   }
@@ -74,7 +72,7 @@ class Movers {
       const shelf = Math.floor(at / cells), cell = at % cells, up = traffic.isUp(number);
       const to = this._place(shelf, state.slot[at]);
       const from = this._source(state, traffic.lane(number).from, cell) || [to[0], to[1] + (up ? 60 : -60)];
-      found.push({ from, to, share, up, side: this.shelves[shelf].extent(cell) });
+      found.push({ from, to, share, up, side: this.shelves[shelf].extent(cell), cell });
     }
     return found;
   }
@@ -84,13 +82,25 @@ class Movers {
     return [this.origin[shelf][0] + x, this.origin[shelf][1] + y];
   }
 
-  /** Where a cell lies in a tier, or null. */
+  /** Where a cell lies in a tier, or lay there last; null where it never did. */
   _source(state, tier, cell) {
+    let found = null;
+    for (let shelf = 0; shelf < this.shelves.length; shelf += 1) {
+      if (this.shelves[shelf].pool.tier !== tier) continue;
+      const at = shelf * this.replay.cells + cell;
+      if (state.status[at] === HERE && state.slot[at] >= 0) return this._place(shelf, state.slot[at]);
+      if (state.home[at] >= 0) found = this._place(shelf, state.home[at]);
+    }
+    return found;
+  }
+
+  /** The tier that a cell was moved from with these events, or -1. */
+  _left(was, state, cell) {
     for (let shelf = 0; shelf < this.shelves.length; shelf += 1) {
       const at = shelf * this.replay.cells + cell;
-      if (this.shelves[shelf].pool.tier === tier && state.status[at] === HERE) return this._place(shelf, state.slot[at]);
+      if (was.status[at] === HERE && state.status[at] === ABSENT) return this.shelves[shelf].pool.tier;
     }
-    return null;
+    return NONE;
   }
 
   _mover() {
@@ -103,7 +113,7 @@ class Movers {
     return mover;
   }
 
-  _put(mover, { from, to, share, side, up }) {
+  _put(mover, { from, to, share, side, up, cell }) {
     const eased = share * share * (3 - 2 * share);
     const x = from[0] + (to[0] - from[0]) * eased, y = from[1] + (to[1] - from[1]) * eased;
     mover.group.setAttribute("class", `mover ${up ? "up" : "down"}`);
@@ -113,29 +123,40 @@ class Movers {
     const size = clamp(side, 11, 40);
     const values = { x: -size / 2, y: -size / 2, width: size, height: size, rx: size / 6 };
     for (const [name, value] of Object.entries(values)) mover.body.setAttribute(name, value.toFixed(1));
-    setText(mover.arrow, up ? "▲" : "▼");
-    mover.arrow.setAttribute("font-size", (size * 0.6).toFixed(1));
-    mover.arrow.setAttribute("y", (size * 0.21).toFixed(1));
+    const brief = size >= 26 ? this.replay.names.brief(cell) : "";
+    setText(mover.arrow, `${up ? "▲" : "▼"}${brief}`);
+    mover.arrow.setAttribute("font-size", (size * (brief ? 0.36 : 0.6)).toFixed(1));
+    mover.arrow.setAttribute("y", (size * (brief ? 0.13 : 0.21)).toFixed(1));
   }
 
-  _flight(was, state, shelf, cell, number) {
-    const { traffic } = this.replay;
+  _arrive(was, state, shelf, cell, number) {
+    const tier = number >= 0 ? this.replay.traffic.lane(number).from : this._left(was, state, cell);
+    const from = tier < 0 ? null : this._source(was, tier, cell);
+    if (!from) return 0;
     const to = this._place(shelf, state.slot[shelf * this.replay.cells + cell]);
-    const from = this._source(was, traffic.lane(number).from, cell);
-    if (!from) return;
     const mover = this._mover();
-    this._put(mover, { from, to: from, share: 0, side: this.shelves[shelf].extent(cell), up: traffic.isUp(number) });
+    const up = this.shelves[shelf].pool.tier < tier;
+    this._put(mover, { from, to: from, share: 0, side: this.shelves[shelf].extent(cell), up, cell });
     mover.group.classList.add("flight");
     const put = ([x, y]) => ({ transform: `translate(${x}px, ${y}px)` });
     const flight = mover.group.animate([put(from), put(to)], { duration: FLIGHT_MS, easing: "ease-in-out" });
     flight.onfinish = () => mover.group.remove();
+    return 1;
   }
 
-  _fade([x, y], side) {
+  /** A block that went nowhere else sinks and fades. */
+  _vanish(was, state, shelf, cell) {
+    for (let other = 0; other < this.shelves.length; other += 1) {
+      const at = other * this.replay.cells + cell;
+      if (other !== shelf && was.status[at] === ABSENT && state.status[at] !== ABSENT) return 0;
+    }
+    const [x, y] = this._place(shelf, was.slot[shelf * this.replay.cells + cell]);
+    const side = this.shelves[shelf].extent(cell);
     const box = { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: side / 8 };
     const ghost = svg("rect", { class: "flight ghost", ...box });
     this.node.append(ghost);
     const way = [{ opacity: 0.9, transform: "translateY(0)" }, { opacity: 0, transform: `translateY(${side}px)` }];
     ghost.animate(way, { duration: FLIGHT_MS, easing: "ease-in" }).onfinish = () => ghost.remove();
+    return 1;
   }
 }

@@ -56,15 +56,26 @@ class Replay {
     }
   }
 
+  /** Do the events from `index` on to `done`; places are given at the end of each moment. */
+  _advance(state, index, done) {
+    const { t } = this.events;
+    for (; index < done; index += 1) {
+      if (index > 0 && t[index] > t[index - 1]) state.settle();
+      this.apply(state, index);
+    }
+  }
+
   /** How many places each shelf must have so that whatever lies there at once has one; all that fit, if few. */
   _slotsNeeded() {
-    const most = new Array(this.shelves).fill(this.cells);
-    const state = this._begin(most);
-    const held = () => state.taken.map((each) => each.reduce((sum, one) => sum + one, 0));
-    const need = held();
-    for (let index = 0; index < this.count; index += 1) {
-      this.apply(state, index);
-      held().forEach((count, shelf) => { need[shelf] = Math.max(need[shelf], count); });
+    const state = this._begin(new Array(this.shelves).fill(this.cells));
+    const need = new Array(this.shelves).fill(0);
+    for (let index = 0; index <= this.count; index += 1) {
+      if (index > 0) this._advance(state, index - 1, index);
+      if (index < this.count && index > 0 && this.events.t[index] === this.events.t[index - 1]) continue;
+      state.settle();
+      state.taken.forEach((places, shelf) => {
+        need[shelf] = Math.max(need[shelf], places.reduce((sum, one) => sum + one, 0));
+      });
     }
     const single = this.size.every((size) => size === 1);
     return need.map((count, shelf) => {
@@ -75,9 +86,10 @@ class Replay {
 
   _snapshots() {
     const state = this._begin(this.slots);
+    state.settle();
     const kept = [state.copy()];
     for (let index = 0; index < this.count; index += 1) {
-      this.apply(state, index);
+      this._advance(state, index, index + 1);
       if ((index + 1) % SNAPSHOT_EVERY === 0) kept.push(state.copy());
     }
     return kept;
@@ -91,7 +103,8 @@ class Replay {
       state = this.snapshots[nearest].copy();
       index = nearest * SNAPSHOT_EVERY;
     }
-    for (; index < done; index += 1) this.apply(state, index);
+    this._advance(state, index, done);
+    state.settle();
     return state;
   }
 
