@@ -51,7 +51,7 @@ def rows() -> tuple[Row, ...]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line.startswith("|") and cells[0].isdigit():
             modules = tuple(name.rstrip("/").removesuffix(".py") for name in re.findall(r"`([^`]+)`", cells[1]))
-            found.append(Row(int(cells[0]), modules, frozenset(re.findall(r"[a-z]+(?:\.[a-z]+)?", cells[3]))))
+            found.append(Row(int(cells[0]), modules, frozenset(re.findall(r"[A-Za-z]\w*(?:\.[a-z]+)?", cells[3]))))
     return tuple(found)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +14,7 @@ from simkv import units
 from simkv.api.given import StrPath, arguments_named
 from simkv.api.progress import Progress, silent
 from simkv.api.shown import Picture, clean, page
-from simkv.errors import InputError, Problem
+from simkv.errors import InputError, Problem, unknown
 from simkv.interrupt import Interrupt
 from simkv.profile.load import read_profile, write_profile
 from simkv.profile.schema import Profile
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from simkv.calibrate.session import Stage
-    from simkv.calibrate.task import Bench
+    from simkv.calibrate.task import Bench, Task
 
 _FIGURES = (
     ("h2d", "host to device"), ("d2h", "device to host"), ("h2d_pageable", "host to device, pageable"),
@@ -137,13 +139,15 @@ def calibration(
     threads: int | None = None,
     hot_pool: str | float | None = None,
     name: str | None = None,
+    only: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """Return the profile in ``path``; without one, measure this machine (needs torch) and fit what was measured.
 
     ``device``: cuda or cpu (None: cuda where torch finds one). ``quick``: fewer sizes and repeats. ``verify``: then
     decode with KV in several tiers beside its prediction (on a CPU with ``ssd_path``, a folder on the drive to
-    measure). ``model``: whose shapes are computed. ``hot_pool``: on a CPU, the pool that stands for VRAM. Writes
+    measure). ``model``: whose shapes are computed. ``only``: some kinds of measurements (h2d, d2h, linear, ...), what
+    rests on others is left out of the fit. ``hot_pool``: on a CPU, the pool that stands for VRAM. Writes
     nothing: see ``Calibration.save``. Ctrl-C raises KeyboardInterrupt between two measurements. Raises InputError for
     a file that is no profile, without torch, and for what can't be measured here.
     """
@@ -159,7 +163,25 @@ def calibration(
         )  # fmt: skip
         if verify:
             check_verifiable(bench)
-        return Calibration(_measured(bench, name, verify, progress or silent))
+        if verify and only is not None:
+            what = "does nothing with only: a verification rests on all measurements"
+            raise InputError(Problem(what, "leave one of them out", path="verify"))
+        return Calibration(_measured(bench, _tasks(bench, only), name, verify, progress or silent))
+
+
+def _tasks(bench: Bench, only: Sequence[str] | None) -> tuple[Task, ...]:
+    """Return what is measured; raises InputError for a kind that isn't."""
+    from simkv.calibrate.plan import plan
+
+    tasks = plan(bench)
+    if only is None:
+        return tasks
+    kinds = {task.key: re.split("[/@]", task.key)[0] for task in tasks}
+    asked = [only] if isinstance(only, str) else list(only)
+    for kind in asked:
+        if kind not in kinds.values():
+            raise unknown("kind of measurement", kind, list(dict.fromkeys(kinds.values())), "only")
+    return tuple(task for task in tasks if kinds[task.key] in asked)
 
 
 def _size(text: str) -> float:
@@ -169,11 +191,10 @@ def _size(text: str) -> float:
         raise InputError(Problem(error.reason, error.mend, path="hot_pool", value=units.shown(text))) from None
 
 
-def _measured(bench: Bench, name: str | None, verify: bool, tell: Progress) -> Profile:
+def _measured(bench: Bench, tasks: tuple[Task, ...], name: str | None, verify: bool, tell: Progress) -> Profile:
     from simkv.calibrate.assemble import assemble, measured_as, slug
     from simkv.calibrate.environment import device_name, environment, link_in_use
     from simkv.calibrate.partial import Partial
-    from simkv.calibrate.plan import plan
     from simkv.calibrate.session import measure
     from simkv.calibrate.verify import verify as decode
 
@@ -190,7 +211,7 @@ def _measured(bench: Bench, name: str | None, verify: bool, tell: Progress) -> P
             progressed(share, f"{stage.done + 1} of {stage.tasks}: {stage.key}")
 
         partial = Partial(Path(folder) / "samples.partial.jsonl", measured_as(bench, machine), fresh=True)
-        taken = measure(plan(bench), partial, staged)
+        taken = measure(tasks, partial, staged)
         profile = assemble(called, bench, taken, machine | link_in_use(bench.backend))
         if not verify:
             return profile

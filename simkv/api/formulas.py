@@ -27,7 +27,8 @@ class Formula(Mapping[str, Any]):
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._figures = {key: value for key, value in answer.to_json().items() if key not in _TOLD}
+        told = answer.to_json()
+        self._figures = {**told["inputs"], **{key: value for key, value in told.items() if key not in _TOLD}}
 
     @property
     def formula(self) -> str:

@@ -16,7 +16,7 @@ from simkv.errors import InputError, Problem
 from simkv.units import shown
 
 Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
-"""Values by path (``{"tiers.dram.capacity": "64GiB"}``, sections may be nested), or texts ``PATH=VALUE``."""
+"""Values by path, ``{"tiers.dram.capacity": "64GiB"}``, or texts ``PATH=VALUE``; a mapping replaces a section whole."""
 StrPath: TypeAlias = str | os.PathLike[str]
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
@@ -26,7 +26,7 @@ _PARAMETERS = {"import": "imports", "metric": "metrics", "policy": "policies", "
 def assignments(settings: Settings) -> tuple[str, ...]:
     """Return ``settings`` as ``PATH=VALUE`` texts; raises InputError for anything else."""
     if isinstance(settings, Mapping):
-        return tuple(f"{path}={text_of(value, path)}" for path, value in _flat(settings, ""))
+        return tuple(f"{path}={text_of(value, path)}" for path, value in settings.items())
     mend = 'write {"tiers.dram.capacity": "64GiB"} or ["tiers.dram.capacity=64GiB"]'
     if isinstance(settings, str) or not isinstance(settings, Iterable):
         raise InputError(Problem("is neither a mapping nor a list", mend, path="set", value=shown(settings)))
@@ -34,16 +34,6 @@ def assignments(settings: Settings) -> tuple[str, ...]:
         if not isinstance(one, str):
             raise InputError(Problem("is no text PATH=VALUE", mend, path="set", value=shown(one)))
     return tuple(settings)
-
-
-def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
-    """Yield path and value of everything in nested mappings; an empty one is a value."""
-    for key, value in settings.items():
-        path = f"{within}.{key}" if within else str(key)
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, path)
-        else:
-            yield path, value
 
 
 def text_of(value: Any, path: str) -> str:

@@ -61,15 +61,16 @@ class Scenario:
 
         return to_yaml(self.resolved)
 
-    def with_(self, settings: Settings = (), /, **sections: Any) -> Scenario:
-        """Return the scenario with other values: by path, or nested under the names of sections.
+    def with_(self, settings: Settings = (), /, **values: Any) -> Scenario:
+        """Return the scenario with other values, by path: ``with_({"tiers.dram.capacity": "64GiB"})``.
 
-        ``with_({"tiers.dram.capacity": "64GiB"})``, ``with_(offload={"residency": 0.3})``; quantities are texts with
-        a unit, None takes a value out. Raises InputError with everything that is wrong, InfeasibleError for a model
-        that doesn't fit.
+        As keywords, two underscores stand for the dot: ``with_(offload__residency=0.3)``. Quantities are texts with a
+        unit, a mapping replaces a section whole, None takes a value out. Raises InputError with everything that is
+        wrong, InfeasibleError for a model that doesn't fit.
         """
-        more = (*assignments(settings), *assignments(sections))
-        return _checked(replace(self.written, assignments=(*self.written.assignments, *more)))
+        more = {name.replace("__", "."): value for name, value in values.items()}
+        over = (*self.written.assignments, *assignments(settings), *assignments(more))
+        return _checked(replace(self.written, assignments=over))
 
     def explain(self) -> pd.DataFrame:
         """Return every value with where it came from, one row a path (columns ``value`` and ``origin``)."""

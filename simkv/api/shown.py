@@ -16,7 +16,7 @@ from simkv.report.document import Data, Draw
 if TYPE_CHECKING:
     import pandas as pd
 
-_NOTEBOOK_DPI, _PRINT_DPI = 84, 160
+_NOTEBOOK_DPI, _PRINT_DPI = 110, 160
 _LONGEST = 300
 
 
@@ -52,7 +52,9 @@ class Picture:
 
     @cached_property
     def _png(self) -> bytes:
-        return self._bytes("png", _NOTEBOOK_DPI)
+        from simkv.plots.style import fewer_colours
+
+        return fewer_colours(self._bytes("png", _NOTEBOOK_DPI))
 
     def _bytes(self, form: str, dots_per_inch: float = _PRINT_DPI) -> bytes:
         from simkv.plots.style import alone
