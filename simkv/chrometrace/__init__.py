@@ -1,1 +1,5 @@
-"""The events of a run as Chrome trace events, for Perfetto and chrome://tracing."""
+"""The events of a run as a Chrome trace, for ui.perfetto.dev and chrome://tracing."""
+
+from simkv.chrometrace.write import Written, write
+
+__all__ = ["Written", "write"]
