@@ -178,7 +178,7 @@ def test_plan_of_targets_of_classes_alone_shows_and_draws_them(tmp_path: Path) -
 
 
 def test_plan_for_the_most_does_not_speak_of_headroom_used_up(planned: tuple[Path, str]) -> None:
-    from simkv.cli.planned import _held_to
+    from simkv.planner.words import held_to
 
     assert "and the headroom used up" in planned[1]
-    assert _held_to({"objective": "goodput"}) == _held_to({"objective": "users"}) == "several seeds"
+    assert held_to({"objective": "goodput"}) == held_to({"objective": "users"}) == "several seeds"

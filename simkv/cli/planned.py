@@ -10,9 +10,9 @@ from typing import Any
 
 from simkv.cli.guard import printable
 from simkv.cli.table import table
+from simkv.planner import words
 from simkv.planner.answer import PlanResult
-from simkv.planner.objective import FOR_LOAD
-from simkv.results.quantity import MISSING, change, count, digits, seconds, share
+from simkv.results.quantity import MISSING, change, digits, seconds
 
 _ROWS = 12
 _REASONS = 6
@@ -44,36 +44,7 @@ def _title(answer: Mapping[str, Any]) -> str:
 
 
 def _headline(answer: Mapping[str, Any]) -> str:
-    winner = answer["winner"]
-    if winner is None:
-        return ""
-    gpus = "1 GPU" if winner["gpus"] == 1 else f"{winner['gpus']} GPUs"
-    parts = [f"Take {winner['units']} x {winner['name']} ({gpus})"]
-    if winner["cost_per_hour"] is not None:
-        parts.append(f"{winner['cost_per_hour']:.2f} {answer['currency']} an hour")
-    if winner["cost_per_million_output_tokens"] is not None:
-        parts.append(f"{winner['cost_per_million_output_tokens']:.2f} {answer['currency']} per million output tokens")
-    return f"{': '.join([parts[0], ', '.join(parts[1:])]) if parts[1:] else parts[0]}. {_holds(winner, answer)}"
-
-
-def _holds(winner: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    """Say how the winner does at the planned load, over several seeds."""
-    confirmed = winner["confirmed"]
-    targets = [
-        f"{key.replace('_', ' ')} {_with_interval(one)} of {seconds(one['limit'])}"
-        for key, one in confirmed["targets"].items()
-    ]
-    carried = f"One unit carries {digits(winner['carries']['load'])} times the scenario's load"
-    rate = winner["carries"]["requests_per_s"]
-    carried += f" ({digits(rate)} requests/s)" if rate is not None else ""
-    surely = "" if confirmed["surely"] else " The interval reaches beyond a limit: more seeds or headroom would tell."
-    return f"At the planned load: {', '.join(targets)} ({confirmed['seeds']} seeds). {carried}.{surely}"
-
-
-def _with_interval(one: Mapping[str, Any]) -> str:
-    if one["ci95"] is None or not one["mean"]:
-        return seconds(one["mean"])
-    return f"{seconds(one['mean'])} ± {share((one['ci95'][1] - one['mean']) / one['mean'])}"
+    return f"{words.headline(answer)} {words.holds(answer['winner'])}" if answer["winner"] is not None else ""
 
 
 def _observed(answer: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -81,27 +52,14 @@ def _observed(answer: Mapping[str, Any], width: int) -> Iterator[str]:
     found = answer["observed"]
     if found is None:
         return
-    fitted = "; ".join(
-        f"{one['figure']} {digits(one['value'])}{_unit(one)} (catalogue {digits(one['catalogue'])})"
-        for one in found["fitted"]
-    )
-    errors = f"root mean square error {share(found['error']['before'])} before, {share(found['error']['after'])} after"
-    yield "\n".join(_wrapped(f"Fitted to {found['file']} ({found['requests']} requests): {fitted}; {errors}.", width))
+    yield "\n".join(_wrapped(words.fitted(found), width))
     rows = [
-        (one["figure"], _figure(one["figure"], one["observed"]), _figure(one["figure"], one["before"]),
-         change(one["error_before"]), _figure(one["figure"], one["after"]), change(one["error_after"]))
+        (one["figure"], words.figure(one["figure"], one["observed"]), words.figure(one["figure"], one["before"]),
+         change(one["error_before"]), words.figure(one["figure"], one["after"]), change(one["error_after"]))
         for one in found["residuals"]
     ]  # fmt: skip
     yield table(("measured", "is", "before", "error", "fitted", "error"), rows, right=(1, 2, 3, 4, 5))
     yield from ("\n".join(_wrapped(f"Note: {note}", width)) for note in found["notes"])
-
-
-def _unit(one: Mapping[str, Any]) -> str:
-    return "" if one["unit"] in ("", "1") else f" {one['unit']}"
-
-
-def _figure(name: str, value: float) -> str:
-    return seconds(value) if "_s." in name else count(value)
 
 
 def _candidates(answer: Mapping[str, Any]) -> str:
@@ -113,49 +71,26 @@ def _candidates(answer: Mapping[str, Any]) -> str:
     rows = [
         (
             _mark(row, winner, answer["pareto_names"]), printable(row["name"]),
-            MISSING if row["units"] is None else str(row["units"]), _money(row["cost_per_hour"]),
-            _money(row["cost_per_million_output_tokens"]), f"{digits(row['carries']['load'])} x",
-            (row["carries"]["binds"] or MISSING).replace("_", " "),
-            *(seconds(row["latency"].get(key)) + (" *" if _of_seeds(row) else "") for key in targets),
+            MISSING if row["units"] is None else str(row["units"]), words.money(row["cost_per_hour"]),
+            words.money(row["cost_per_million_output_tokens"]), f"{digits(row['carries']['load'])} x",
+            words.spaced(row["carries"]["binds"] or MISSING),
+            *(seconds(row["latency"].get(key)) + (" *" if words.of_seeds(row) else "") for key in targets),
         )
-        for row in _best_first(answer, winner)[:_ROWS]
+        for row in words.best_first(answer)[:_ROWS]
     ]  # fmt: skip
     more = len(answer["candidates"]) - len(rows)
     end = f"\n... and {more} more in candidates.csv" if more > 0 else ""
     said = (
-        f"> winner; x: doesn't hold with {_held_to(answer)}; p: on the Pareto front (cost,\n"
+        f"> winner; x: doesn't hold with {words.held_to(answer)}; p: on the Pareto front (cost,\n"
         "  latency, load of a unit); *: over several seeds, all units together"
     )
     return f"{table(head, rows, right=(2, 3, 4, 5, *range(7, 7 + len(targets))))}{end}\n{said}"
 
 
-def _held_to(answer: Mapping[str, Any]) -> str:
-    """Say with what candidates are confirmed: plans for the most are at their planned load alone."""
-    return "several seeds" + (" and the headroom used up" if answer["objective"] in FOR_LOAD else "")
-
-
-def _best_first(answer: Mapping[str, Any], winner: str) -> list[Mapping[str, Any]]:
-    first = [row for row in answer["candidates"] if row["name"] == winner]
-    runners = [row["name"] for row in answer["runners_up"]]
-    next_ = sorted(
-        (row for row in answer["candidates"] if row["name"] in runners), key=lambda r: runners.index(r["name"])
-    )
-    others = [row for row in answer["candidates"] if row["name"] != winner and row["name"] not in runners]
-    return [*first, *next_, *others]
-
-
-def _of_seeds(row: Mapping[str, Any]) -> bool:
-    """Whether its latencies are of several seeds."""
-    return row["confirmed"] is not None and bool(row["confirmed"]["targets"])
-
-
 def _mark(row: Mapping[str, Any], winner: str, front: Sequence[str]) -> str:
-    refuted = row["confirmed"] is not None and not row["confirmed"]["holds"]
-    return (">" if row["name"] == winner else "x" if refuted else " ") + ("p" if row["name"] in front else "")
-
-
-def _money(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.2f}"
+    return (">" if row["name"] == winner else "x" if words.refuted(row) else " ") + (
+        "p" if row["name"] in front else ""
+    )
 
 
 def _not_simulated(answer: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -164,13 +99,10 @@ def _not_simulated(answer: Mapping[str, Any], width: int) -> Iterator[str]:
         rows = answer[key]
         if not rows:
             continue
-        reasons: dict[str, list[str]] = {}
-        for row in rows:
-            reasons.setdefault(row["reason"], []).append(row["name"])
+        reasons = words.by_reason(rows)
         lines = [f"{len(rows)} combinations were {what}:" if len(rows) > 1 else f"1 combination was {what}:"]
         for reason, names in list(reasons.items())[:_REASONS]:
-            of = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-            lines += [f"  {line}" for line in _wrapped(f"{of}: {reason}", width - 2)]
+            lines += [f"  {line}" for line in _wrapped(f"{words.some(names)}: {reason}", width - 2)]
         if len(reasons) > _REASONS:
             lines.append(f"  and {len(reasons) - _REASONS} other reasons in candidates.csv")
         yield "\n".join(lines)
@@ -216,16 +148,8 @@ def _flags(answer: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def _how(answer: Mapping[str, Any]) -> str:
-    prices = list(dict.fromkeys(
-        f"{row['unit']['name']} {row['price']['hour']:.2f} {row['price']['currency']}/h"
-        + (f", {row['price']['date']}" if row["price"]["date"] else "")
-        for row in answer["candidates"] if row["price"] is not None
-    ))  # fmt: skip
-    priced = f" Prices: {'; '.join(prices)}." if prices else ""
-    return (
-        f"{answer['runs']} runs with warm tiers, the best confirmed with several seeds; {share(answer['headroom'])} of "
-        f"what a unit carries is kept free.{priced}"
-    )
+    prices = words.prices(answer)
+    return words.effort(answer) + (f" Prices: {'; '.join(prices)}." if prices else "")
 
 
 def _paragraphs(text: str, width: int) -> list[str]:

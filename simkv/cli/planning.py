@@ -14,9 +14,10 @@ from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.answer import PlanResult, plan
 from simkv.planner.emit import ENGINES
-from simkv.planner.export import STORE, check_folder, claim, write
+from simkv.planner.export import SCENARIO, STORE, check_folder, claim, write
 from simkv.planner.space import plan_of
 from simkv.scenario.load import load_text
+from simkv.sweeps.export import replace_file
 from simkv.sweeps.simulate import Written
 
 
@@ -40,6 +41,7 @@ def carry_out(
     check_folder(folder, named)
     with Workers(jobs, cluster) as workers, Store(folder / STORE) as store:
         claim(store, named)
+        replace_file(folder / SCENARIO, lambda path: path.write_text(written.as_given, "utf-8"))
         try:
             with Progress() as shown:
                 result = plan(

@@ -78,7 +78,7 @@ def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) 
                 report=lambda share: shown(share, "laying out the points"),
             )
         with Store(folder / FILE) as store:
-            replace_file(folder / SCENARIO, lambda path: path.write_text(_as_given(what.written), "utf-8"))
+            replace_file(folder / SCENARIO, lambda path: path.write_text(what.written.as_given, "utf-8"))
             _say_before(layout, store, workers.size, cluster)
             try:
                 with Progress() as shown:
@@ -185,10 +185,3 @@ def say_failures(result: SweepResult) -> None:
         typer.echo(f"  {printable(f'{where}{more}: {message}')}", err=True)
     if len(by_message) > _TOLD:
         typer.echo(f"  and {len(by_message) - _TOLD:,} other errors in points.csv", err=True)
-
-
-def _as_given(written: Written) -> str:
-    """Return the scenario as it was given, what was set over it in comments at its end."""
-    ends = "" if written.text.endswith("\n") else "\n"
-    lines = [f"# --set {' '.join(assignment.split())}\n" for assignment in written.assignments]
-    return written.text + ends + "".join(lines)

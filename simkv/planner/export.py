@@ -16,7 +16,7 @@ from simkv.plots.style import FORMATS
 from simkv.sweeps.export import replace_file
 from simkv.sweeps.owned import check_owned
 
-ANSWER, CANDIDATES, STORE = "plan.json", "candidates.csv", "plan.sqlite"
+ANSWER, CANDIDATES, STORE, SCENARIO = "plan.json", "candidates.csv", "plan.sqlite", "scenario.yaml"
 _META = "plan"
 
 

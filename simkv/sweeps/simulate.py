@@ -37,6 +37,13 @@ class Written:
         """Return the scenario in a file; raises InputError where it can't be read."""
         return cls(read_text(path), path, tuple(assignments))
 
+    @property
+    def as_given(self) -> str:
+        """The scenario as it was given, what was set over it in comments at its end."""
+        ends = "" if self.text.endswith("\n") else "\n"
+        lines = [f"# --set {' '.join(assignment.split())}\n" for assignment in self.assignments]
+        return self.text + ends + "".join(lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
