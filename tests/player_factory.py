@@ -26,6 +26,9 @@ THERE, COMING, HERE, USED, GONE = range(5)
 LANES = ("replica 0 h2d", "replica 0 d2h", "host 0 ssd_read", "host 0 ssd_write")
 H2D, D2H, READ, WRITE = range(4)
 BLOCK_BYTES, BLOCK_TOKENS = 2 << 20, 16
+Place = tuple[int, int, int]
+"""Pool, label, block."""
+HOSTILE = ("<img src=x onerror=alert(1)>", '</script><script>alert("x")</script>', "ab" * 150, "\u202e🚀 'quoted'")
 SUMMARY = {"scenario": "made-up"}
 RESOLVED = "offload:\n  eviction: {policy: score, lambda: 0.6}\n  write: write_back\n  prefetch: {policy: queue}\n"
 
@@ -184,3 +187,20 @@ def sessions(
 def named(recording: Recording, names: Sequence[str]) -> Recording:
     """Return ``recording`` with other names for its first labels."""
     return replace(recording, labels=(*names, *recording.labels[len(names) :]))
+
+
+def truth(recording: Recording, until_s: float) -> dict[Place, bool]:
+    """Replay the recording block by block up to ``until_s``: what is on a shelf, and whether it can be read."""
+    state: dict[Place, bool] = {}
+    pools = {key: index for index, key in enumerate(zip(recording.pools["tier"], recording.pools["pool"], strict=True))}
+    columns = (recording.blocks[name] for name in BLOCKS)
+    for t_s, tier, pool, what, label, first, end, transfer in zip(*columns, strict=True):
+        if t_s > until_s:
+            break
+        for block in range(int(first), int(end)):
+            place = pools[tier, pool], int(label), block
+            if what == GONE:
+                state.pop(place, None)
+            elif what != USED:
+                state[place] = what == HERE or (what == THERE and not transfer)
+    return state

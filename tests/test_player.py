@@ -17,7 +17,7 @@ from simkv.report.player import cells, ground, player
 from simkv.report.player.payload import payload
 from simkv.report.player.policy import policy
 from simkv.scenario.resolve import resolve
-from simkv.sim.record.recording import BLOCKS, PLAYER, POOLS, Recording
+from simkv.sim.record.recording import PLAYER, POOLS, Recording
 from simkv.simulation import run_scenario
 from tests.player_factory import (
     COMING,
@@ -26,20 +26,19 @@ from tests.player_factory import (
     GONE,
     H2D,
     HERE,
+    HOSTILE,
     RESOLVED,
     SUMMARY,
     THERE,
     USED,
     VRAM,
     Maker,
+    Place,
     named,
     sessions,
     table,
+    truth,
 )  # fmt: skip
-
-Place = tuple[int, int, int]
-"""Pool, label, block."""
-HOSTILE = ("<img src=x onerror=alert(1)>", '</script><script>alert("x")</script>', "ab" * 150, "\u202e🚀 'quoted'")
 
 
 def shown(recording: Recording) -> dict[str, Any]:
@@ -47,23 +46,6 @@ def shown(recording: Recording) -> dict[str, Any]:
     widget = player(recording, SUMMARY, RESOLVED)
     assert widget is not None and widget.kind == "player"
     return dict(json.loads(json.dumps(widget.data)))
-
-
-def truth(recording: Recording, until_s: float) -> dict[Place, bool]:
-    """Replay the recording block by block up to ``until_s``: what is on a shelf, and whether it can be read."""
-    state: dict[Place, bool] = {}
-    pools = {key: index for index, key in enumerate(zip(recording.pools["tier"], recording.pools["pool"], strict=True))}
-    columns = (recording.blocks[name] for name in BLOCKS)
-    for t_s, tier, pool, what, label, first, end, transfer in zip(*columns, strict=True):
-        if t_s > until_s:
-            break
-        for block in range(int(first), int(end)):
-            place = pools[tier, pool], int(label), block
-            if what == GONE:
-                state.pop(place, None)
-            elif what != USED:
-                state[place] = what == HERE or (what == THERE and not transfer)
-    return state
 
 
 def played(data: Mapping[str, Any], until: float) -> dict[Place, bool]:
