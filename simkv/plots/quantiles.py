@@ -18,7 +18,7 @@ Point = tuple[float, float]
 """A share from 0 to 1 (below 1), and the seconds that so many stay within."""
 _TICKS = (0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 _NAMED = (0.5, 0.95, 0.99)
-_ROOM = 0.42
+_ROOM = 0.55
 """Right of the slowest, for the text at p99."""
 _MARGINS = (0.13, 0.06)
 """Of the logarithmic range, below and above."""

@@ -24,6 +24,8 @@ _SEEN = 0.0005
 """Parts of less than this of the whole aren't drawn beside others."""
 _ROOM = 1.38
 """Times the longest bar: how far the axis goes, so that a label fits behind it."""
+_LETTERS = 75
+"""That fit beside each other in a legend."""
 _WIDTH = SMALL[0]
 _BAR_INCHES, _MARGIN_INCHES = 0.36, 1.0
 
@@ -73,7 +75,7 @@ def beside(wholes: Sequence[Whole], axis: str, file: BinaryIO, form: str) -> Non
             _beside(axes, begin / unit_s, k, seconds(whole.total_s), bold=True)
         _rows(axes, [whole.label for whole in wholes], longest / unit_s, 1.2)
         axes.set_xlabel(f"{axis} ({unit})")
-        axes.figure.legend(handles=_handles(seen), loc="outside lower center", ncols=min(4, len(seen)), fontsize=9.0,
+        axes.figure.legend(handles=_handles(seen), loc="outside lower center", ncols=_columns(seen), fontsize=9.0,
                            handlelength=1.0, columnspacing=1.2)  # fmt: skip
 
 
@@ -83,6 +85,12 @@ def parts_seen(wholes: Sequence[Whole]) -> list[str]:
     names = dict.fromkeys(name for whole in wholes for name, _ in whole.parts)
     most = {name: max(dict(whole.parts).get(name, 0.0) for whole in wholes) for name in names}
     return [name for name in names if most[name] > _SEEN * longest]
+
+
+def _columns(names: Sequence[str]) -> int:
+    """Return how many names fit beside each other."""
+    fit = next((k for k in range(len(names), 1, -1) if k * max(len(name) + 5 for name in names) <= _LETTERS), 1)
+    return min(len(names), fit)
 
 
 def _handles(names: Sequence[str]) -> list[Artist]:

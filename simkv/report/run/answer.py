@@ -59,7 +59,8 @@ def _offload(summary: Summary, given: Settings) -> str:
     one = differences[key]
     before, who = _baseline_mean(one), f"Offloading{_below(given)}"
     if before is None or one["mean"] == 0:
-        return f"{who} changes nothing: mean {label} stays at {mean_text(summary[key])}"
+        stays = f": mean {label} stays at {mean_text(summary[key])}" if summary[key] else ""
+        return f"{who} changes nothing{stays}"
     after = before + one["mean"]
     instead = f"{seconds(after)}{_half(summary[key])} instead of {seconds(before)}"
     matters = abs(one["relative"]) >= MATTERS and _certain(one)
@@ -90,8 +91,8 @@ def _baseline_mean(difference: Mapping[str, Any]) -> float | None:
     return difference["mean"] / difference["relative"] if difference["relative"] else None
 
 
-def _half(values: Mapping[str, Any]) -> str:
-    half = half_width_s(values)
+def _half(values: Mapping[str, Any] | None) -> str:
+    half = half_width_s(values) if values else None
     return "" if not half else f" ± {seconds(half)}"
 
 
@@ -139,7 +140,7 @@ def _plain(summary: Summary, requests: int) -> str:
     rate = summary["output_tokens_per_s"]
     parts += [f"{count(rate)} output tokens/s"] if rate else []
     if not parts:
-        return f"None of {summary['requests']['arrived']:,} requests finished"
+        return f"No request finished, of {summary['requests']['arrived']:,} that arrived"
     return f"{capital(', '.join(parts))}, over {requests:,} request{'s' if requests != 1 else ''}"
 
 

@@ -73,7 +73,7 @@ def _closed(summary: Summary) -> dict[str, float]:
     found = {key: value.get("value") if isinstance(value, Mapping) else value for key, value in _items(summary)}
     kept = {key: float(one) for key, one in found.items() if isinstance(one, int | float) and not isinstance(one, bool)}
     fits = summary["concurrency"]["formula"]
-    if kept.get("concurrency_with_staging") == fits:
+    if fits is not None and kept.get("concurrency_with_staging") == fits:
         del kept["concurrency_with_staging"]
     return kept if fits is None else kept | {"concurrency": float(fits)}
 

@@ -39,7 +39,7 @@ def blocks(folder: RunFolder) -> list[Block]:
     table = Table(
         ("Prompt tokens from", *_HEADS),
         [(Cell(label), *(part(one[key]) for key in _KEYS)) for label, one in rows],
-        name="hit-rates",
+        name="hit-rates-by-tier",
         right=frozenset(range(1, 6)),
     )
     figure = Figure(

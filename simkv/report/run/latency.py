@@ -31,6 +31,7 @@ _FIGURES = {
 """Name of the figure, and what is seen."""
 _COLUMNS = ("p50", "p90", "p95", "p99", "max")
 _POINTS = 72
+_FASTEST = 0.01
 _FEWEST = 5
 """Requests of which a distribution is drawn."""
 _CLASSES_DRAWN = 6
@@ -90,7 +91,7 @@ def _figures(folder: RunFolder) -> Iterator[Figure]:
     between = "itl_s" if summary["itl_s"] else "tpot_s"
     held = {key.partition("_")[0] for key in (summary["slo_attainment"] or {"targets": {}})["targets"]}
     wanted = ["ttft_s", between, *(["tpot_s"] if "tpot" in held and between != "tpot_s" else []), "e2e_s", "queue_s"]
-    for key in wanted:
+    for key in (key for key in wanted if summary[key] is not None):
         values = None if key == "itl_s" else _values(frame, key)
         one = _figure(key, values, summary)
         if one is not None:
@@ -126,9 +127,9 @@ def _figure(key: str, values: Floats | None, summary: Summary) -> Figure | None:
 
 
 def distribution_points(values: Floats) -> list[Point]:
-    """Return quantiles from the fastest to the slowest but one in all, p50 to p99 exactly among them."""
+    """Return quantiles from nearly the fastest to nearly the slowest, p50 to p99 exactly among them."""
     last = tail(1 - 1 / len(values)) if len(values) > 1 else 0.0
-    shares = {1 - 10.0**-x for x in np.linspace(0.0, last, _POINTS)} | {
+    shares = {1 - 10.0**-x for x in np.linspace(min(tail(_FASTEST), last), last, _POINTS)} | {
         q for q in QUANTILES.values() if tail(q) <= last
     }
     ordered = sorted(shares)
@@ -210,7 +211,7 @@ def _class_figure(folder: RunFolder, told: Mapping[str, Any]) -> Iterator[Figure
     said = [f"{_short(name)} {seconds(told[name]['ttft_s']['p95'])}" for name in names]
     yield Figure(
         name="latency-ttft-by-class",
-        finding=f"p95 of TTFT by class: {', '.join(said)}",
+        finding=f"95 % of a class's requests have their first token within: {', '.join(said)}",
         draw=partial(quantiles, curves, limits, "TTFT"),
         data=Data(("class", "share that is faster", "ttft (s)"), _rows(curves)),
         alt=f"TTFT of each request class by the share of its requests that are faster. p95: {', '.join(said)}."

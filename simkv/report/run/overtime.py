@@ -89,7 +89,7 @@ def occupancy(folder: RunFolder) -> Series | None:
 def utilization(folder: RunFolder) -> Series | None:
     """Return the busy share of each resource over time: differences of busy seconds over instances and time."""
     summary, frame, at = folder.summary, folder.timeseries, edges(folder)
-    if at is None:
+    if at is None or summary["makespan_s"] <= 0:
         return None
     times = frame["t_s"].to_numpy()
     begin, makespan_s = first_arrival_s(folder), summary["makespan_s"]
@@ -98,9 +98,12 @@ def utilization(folder: RunFolder) -> Series | None:
         share_ = summary["utilization"][name]
         if share_ is None:
             continue
+        if share_ == 0:  # also of what has no limit
+            found[name] = [0.0] * (len(at) - 1)
+            continue
         so_far = frame["dram_bytes" if name == "dram" else f"{name}_busy_s"].to_numpy(dtype=np.float64)
         whole = float(np.interp(begin + makespan_s, times, so_far)) / makespan_s
-        instances = whole / share_ if share_ > 0 else 1.0
+        instances = whole / share_ if whole > 0 else 1.0
         instances = instances if name == "dram" else max(1.0, round(instances))
         found[name] = [float(v) for v in np.diff(so_far[at]) / np.diff(times[at]) / instances]
     return Series([float(t - begin) for t in times[at]], found)

@@ -52,27 +52,33 @@ def blocks(folder: RunFolder) -> list[Block]:
     found: list[Block] = [Text(str(asked), lead=True)] if asked else []
     found.append(Text(_in_words(folder, given)))
     rows = [*_load_rows(given), *_rows(given)]
-    heads = ("Assumption", "Value", "Where it comes from")
     cells = [(Cell(label), Cell(value), Cell(origin)) for label, value, origin in rows]
-    found.append(Table(heads, cells, name="assumptions"))
+    found += [Table(("Assumption", "Value", "Where it comes from"), cells, name="assumptions")] if cells else []
     return [*found, *_budget(folder)]
 
 
 def _in_words(folder: RunFolder, given: Settings) -> str:
     """Say in two sentences what is served by what."""
     summary = folder.summary
-    arrived, replicas = summary["requests"]["arrived"], given.text("replicas.count") or "1"
+    arrived = summary["requests"]["arrived"]
     load = f"{arrived:,} request{'s' if arrived != 1 else ''} ({given.text('workload.kind') or 'unknown kind'})"
     tokens = ""
     if summary["requests"]["finished"]:
         mean = [summary[key] / summary["requests"]["finished"] for key in ("prompt_tokens", "output_tokens")]
         tokens = f", on average {mean[0]:,.0f} prompt and {mean[1]:,.0f} output tokens"
-    machine = "an abstract machine" if isinstance(given.get("hardware"), dict) else given.text("hardware")
-    model = "an abstract model" if isinstance(given.get("model"), dict) else given.text("model")
-    engine = " ".join(filter(None, (given.text("engine.preset"), given.text("engine.version"))))
-    many = f"{replicas} replica{'s' if replicas != '1' else ''}"
     verb = "is" if arrived == 1 else "are"
-    return f"{load}{tokens}, {verb} served by {many} of {model} on {machine}, with the defaults of {engine}."
+    return f"{load}{tokens}, {verb} served by {_machine(given)}."
+
+
+def _machine(given: Settings) -> str:
+    replicas = given.text("replicas.count") or "1"
+    many = f"{replicas} replica{'s' if replicas != '1' else ''}"
+    model, hardware = (
+        f"an abstract {what}" if isinstance(given.get(path), dict) else given.text(path) or f"an unknown {what}"
+        for path, what in (("model", "model"), ("hardware", "machine"))
+    )
+    engine = " ".join(filter(None, (given.text("engine.preset"), given.text("engine.version"))))
+    return f"{many} of {model} on {hardware}" + (f", with the defaults of {engine}" if engine else "")
 
 
 def _load_rows(given: Settings) -> Iterator[tuple[str, str, str]]:
