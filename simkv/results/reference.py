@@ -17,8 +17,8 @@ _HEAD = """\
 Written from `simkv/results/metrics.py` and `columns.py` by `python -m simkv.results.reference`.
 
 A run writes one folder: `summary.json` (the figures below), `requests.parquet` (one flat record a
-request), `timeseries.parquet` (samples over time) and `scenario.resolved.yaml` (the scenario with
-every default filled in). It is written under a temporary name and renamed; an older result of the
+request), `timeseries.parquet` (samples over time), `scenario.resolved.yaml` (the scenario with
+every default filled in) and `recording.json` (every event of a part of the run). It is written under a temporary name and renamed; an older result of the
 same scenario is replaced whole, anything else there is left alone and refused.
 
 ## `summary.json`

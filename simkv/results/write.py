@@ -13,12 +13,15 @@ from pathlib import Path
 
 from simkv.errors import InputError, Problem
 from simkv.results.frames import request_tables, timeseries_table
+from simkv.results.recorded import RECORDING, to_json
 from simkv.results.result import RunResult
 
 SUMMARY = "summary.json"
 REQUESTS = "requests.parquet"
 TIMESERIES = "timeseries.parquet"
 RESOLVED = "scenario.resolved.yaml"
+FILES = (SUMMARY, REQUESTS, TIMESERIES, RESOLVED, RECORDING)
+"""What a result folder has."""
 
 _SHOWN = 5
 _REASONS = {
@@ -91,6 +94,9 @@ def _fill(result: RunResult, folder: Path) -> None:
         for table in tables:
             writer.write_table(table)
     pq.write_table(timeseries_table(result.data), folder / TIMESERIES, compression="zstd")
+    for recording in result.data.recordings:
+        if recording.rule == "latest":
+            (folder / RECORDING).write_bytes(to_json(recording))
     (folder / RESOLVED).write_text(result.resolved, encoding="utf-8")
     (folder / SUMMARY).write_text(summary_text(result.summary), encoding="utf-8")
 

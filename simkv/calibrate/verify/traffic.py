@@ -53,7 +53,9 @@ class RealTraffic(Traffic):
         self.asked.append(done)
         return pieces
 
-    def down(self, pieces: Pieces, done: Done | None = None, purpose: int = STORE, request: int = -1) -> None:
+    def down(
+        self, pieces: Pieces, done: Done | None = None, purpose: int = STORE, request: int = -1, number: int = 0
+    ) -> None:
         """Write what :attr:`writing` names down in the background."""
         if not len(pieces):
             return

@@ -46,11 +46,11 @@ class SharedHomes(Homes):
         self.at[: found.end] = DRAM
         return found.end
 
-    def share(self, start: int, end: int) -> tuple[int, Done] | None:
+    def share(self, start: int, end: int) -> tuple[int, int, Done] | None:
         """Enter blocks ``start .. end-1`` in DRAM's index, pinned.
 
-        Returns how many must be written there (the others are there, or on their way, by somebody else) and what to
-        call when that is through. None, changing nothing, where DRAM has no room: they and all that follow are
+        Returns how many must be written there (the others are there, or on their way, by somebody else), by which
+        transfer of the ledger, and what to call when that is through. None, changing nothing, where DRAM has no room: they and all that follow are
         private.
         """
         index = self._pool.index
@@ -70,9 +70,9 @@ class SharedHomes(Homes):
         self.at[start:end] = DRAM
         if not added:
             self._ledger.close(transfer)
-            return 0, lambda: None
+            return 0, 0, lambda: None
         self._writes += 1
-        return added, partial(self._written, transfer)
+        return added, transfer, partial(self._written, transfer)
 
     def _written(self, transfer: int) -> None:
         assert self._handle is not None

@@ -193,8 +193,9 @@ class ActiveStore:
         shared = seq.homes.share(seq.written, until)
         if shared is None:
             return False
-        added, written = shared
-        self.traffic.down(Pieces(added * self.config.layers, 0, added), written, STORE, seq.live.request.id)
+        added, transfer, written = shared
+        pieces = Pieces(added * self.config.layers, 0, added)
+        self.traffic.down(pieces, written, STORE, seq.live.request.id, transfer)
         return True
 
     def write_evicted(self, seq: Sequence, blocks: NDArray[np.int64], units: int) -> None:

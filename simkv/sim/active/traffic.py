@@ -195,8 +195,13 @@ class Traffic:
 
     # ---- down
 
-    def down(self, pieces: Pieces, done: Done | None = None, purpose: int = STORE, request: int = -1) -> None:
-        """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD; then call ``done``."""
+    def down(
+        self, pieces: Pieces, done: Done | None = None, purpose: int = STORE, request: int = -1, number: int = 0
+    ) -> None:
+        """Write pieces down behind everything else, to DRAM and (from a buffer there) to SSD; then call ``done``.
+
+        ``number``: the ledger's for the way to DRAM; 0: it has none.
+        """
         if not len(pieces):
             return
         nbytes, ssd_bytes = len(pieces) * self.piece_bytes, pieces.ssd * self.piece_bytes
@@ -218,7 +223,7 @@ class Traffic:
                 written()
 
         descriptors = pieces.dram_descriptors + pieces.ssd_descriptors
-        self.tiers.d2h.submit(nbytes, descriptors, WRITE_BACK, through, errand=Errand(purpose, request))
+        self.tiers.d2h.submit(nbytes, descriptors, WRITE_BACK, through, errand=Errand(purpose, request, number))
 
     def when_written(self, writes: int, call: Done) -> None:
         """Make ``call`` once ``writes`` write-backs are through, at once where they are."""

@@ -17,7 +17,7 @@ class Instant:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._at_s = 0.0
-        self._stale: dict[PoolLog, None] = {}
+        self._stale: dict[PoolLog, int] = {}
         self.sink: Sink | None = None
         """Where rows go; None: nowhere."""
 
@@ -28,14 +28,14 @@ class Instant:
             self.sink.blocks(self._clock._now, pool.tier, pool.number, what, label, first, end, transfer)
 
     def stale(self, pool: PoolLog) -> None:
-        """What ``pool`` holds privately changes now."""
+        """What ``pool`` holds privately has changed now."""
         self._look()
-        self._stale[pool] = None
+        self._stale[pool] = pool.private_blocks
 
     def begin(self, sink: Sink | None) -> None:
-        """Write to ``sink`` from now on."""
+        """Write to ``sink`` from now on; who was told until now is told what is left to tell."""
+        self.settle()
         self.sink = sink
-        self._stale = {}
         self._at_s = self._clock._now
 
     def _look(self) -> None:
@@ -46,6 +46,6 @@ class Instant:
     def settle(self) -> None:
         """The instant is over: tell what is held privately since."""
         stale, self._stale = self._stale, {}
-        for pool in stale:
+        for pool, blocks in stale.items():
             if self.sink is not None:
-                self.sink.private(self._at_s, pool.tier, pool.number, pool.private_blocks)
+                self.sink.private(self._at_s, pool.tier, pool.number, blocks)

@@ -78,6 +78,11 @@ class SequenceLog:
         self._flights, self._unread = {}, []
         self._turns.clear()
 
+    @property
+    def behind(self) -> bool:
+        """Whether rows are still to come of what the resident set has decided already."""
+        return self._turns.busy
+
     # ---- what the engine tells (see sim.active.watch)
 
     def look(self, tell: bool = True) -> None:
@@ -130,7 +135,8 @@ class SequenceLog:
         for seq, ids in share.by_owner(flight.ids):
             held = self._of(seq)
             if held is not None:
-                held.brought[0][(ids - seq.base) // share.groups] = number
+                groups = np.bincount((ids - seq.base) // share.groups, minlength=len(seq.homes.at))
+                held.brought[0][groups == share.groups] = number
 
     def landed(self, flight: Flight) -> None:
         """Tell what has been fetched ahead."""
@@ -158,19 +164,19 @@ class SequenceLog:
 
     def in_turn(self, moves: list[Move]) -> None:
         """Tell of the reads load by load, as they go."""
-        self.look()
         self._turns.begin(moves)
 
     def loading(self) -> None:
         """The next of these loads begins, or the last is through."""
         self._turns.loading()
+        self.look()
 
     # ---- rows
 
     def put(self, seq: Sequence, block: int, tier: int, state: int, transfer: int = 0) -> None:
         """Tell that one block comes, is there or goes."""
         held = self._of(seq)
-        if held is None:
+        if held is None or held.tiers[tier][block] == state:
             return
         self._count(tier, (state != AWAY) - int(held.tiers[tier][block] != AWAY))
         held.tiers[tier][block] = state
@@ -200,8 +206,11 @@ class SequenceLog:
             if not len(changed):
                 continue
             brought = np.where((new != AWAY) & ((new == COMES) | (old == COMES)), held.brought[tier], 0)
+            again = changed[(old[changed] == IS_HERE) & (new[changed] == COMES)]  # it went in between
+            rows += [(tier, GONE, held.label, *run, 0) for run in runs(again)]
             for first, end in runs(changed, new, brought):
                 rows.append((tier, _AS[int(new[first])], held.label, first, end, int(brought[first])))
+            held.brought[tier][changed[new[changed] == AWAY]] = 0
             self._count(tier, int(np.count_nonzero(new)) - int(np.count_nonzero(old)))
         held.tiers = now
 

@@ -1,0 +1,209 @@
+"""Runs whose blocks are recorded and looked at meanwhile, and what must hold of both (law L48)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simkv.kvcache.pool import KVPool
+from simkv.kvcache.spans import cut, merged
+from simkv.sim.active.earned import EarnedShare
+from simkv.sim.active.engine import ActiveEngine
+from simkv.sim.active.reuse import SharedHomes
+from simkv.sim.config import SystemConfig
+from simkv.sim.record.recording import TIERS, WHATS, Recording, Wanted
+from simkv.sim.rundata import RunData
+from simkv.sim.system import System
+from simkv.workload.replay import FixedSource
+from simkv.workload.request import PRIVATE_STREAM_BASE, Request, Source
+from tests.record_factory import rows
+
+WITH_BLOCKS = Wanted("from_start", 10**7, blocks=True)
+Pool = tuple[int, int]
+"""(tier, number)"""
+_ORDINAL = re.compile(r"( after .*)?( \(\d+\))?$")
+
+
+class Seen(NamedTuple):
+    """What one pool holds, by identity: content, or a block of a sequence; and how many blocks are taken in all."""
+
+    held: set[object]
+    used: int
+    capacity: int
+
+
+class Watched(NamedTuple):
+    """A run, and what was seen of it at some times, when all that happened at that time was over."""
+
+    data: RunData
+    seen: dict[float, dict[Pool, Seen]]
+
+
+def watched(
+    config: SystemConfig,
+    source: Source | Iterable[Request],
+    *wanted: Wanted,
+    share: float = 1.0,
+    seed: int = 0,
+) -> Watched:
+    """Run and record, and look at about ``share`` of the times at which something happens."""
+    if not hasattr(source, "arrivals"):
+        source = FixedSource(source)  # type: ignore[arg-type]
+    system = System(config, source, record=wanted or (WITH_BLOCKS,))  # type: ignore[arg-type]
+    seen: dict[float, dict[Pool, Seen]] = {}
+    rng = Random(seed)
+    state: dict[str, Any] = {"at": -1.0, "looks": False}
+
+    def drain() -> bool:
+        more = system.clock.drain(1)
+        now = system.clock.now
+        if now > state["at"]:
+            state.update(at=now, looks=rng.random() < share)
+        if state["looks"]:
+            seen[now] = look(system)
+        assert system.windows is not None
+        if any(one.behind for one in system.windows.blocks.sequences):  # reads in turn: told as they go
+            seen.pop(now, None)
+        return more
+
+    system._drain = drain  # type: ignore[method-assign]
+    return Watched(system.run(), seen)
+
+
+def look(system: System) -> dict[Pool, Seen]:
+    """Return what each pool holds now."""
+    found: dict[Pool, Seen] = {}
+    by_pool: dict[KVPool, set[object]] = {}
+    for tier, name in enumerate(TIERS):
+        for number, pool in enumerate(system.pools()[name]):
+            held = by_pool[pool] = contents(pool)
+            found[tier, number] = Seen(held, pool.used_blocks, pool.capacity_blocks)
+    for engine in system.engines:
+        if isinstance(engine, ActiveEngine):
+            _add_sequences(engine, by_pool)
+    return found
+
+
+def contents(pool: KVPool) -> set[object]:
+    """Return the content of every resident block: all tokens up to its end."""
+    size, found = pool.index.block_tokens, set[object]()
+    stack = list(pool.index.root.children.values())
+    while stack:
+        node = stack.pop()
+        stack += node.children.values()
+        if node.resident:
+            for end in range(node.end - node.blocks + 1, node.end + 1):
+                found.add((end, merged(cut(node.spans, 0, 0, end * size))))
+    return found
+
+
+def _add_sequences(engine: ActiveEngine, by_pool: dict[KVPool, set[object]]) -> None:
+    share, tiers = engine.store.residency, engine.tiers
+    for seq in engine.store.sequences.values():
+        number = seq.live.request.id
+        shared = seq.homes.shared if isinstance(seq.homes, SharedHomes) else 0
+        for block, home in enumerate(seq.homes.at.tolist()):
+            if isinstance(share, EarnedShare) and seq.base >= 0:
+                ids = seq.base + block * share.groups + np.arange(share.groups)
+                inside = bool((share.set.resident(ids) | share.set.pending(ids)).all())
+            else:
+                inside = seq.here and seq.blocks - seq.resident <= block < seq.blocks
+            if inside:
+                by_pool[tiers.vram].add(("sequence", number, block))
+            if home and block >= shared:
+                pool = (tiers.dram, tiers.ssd)[home - 1]
+                assert pool is not None
+                by_pool[pool].add(("sequence", number, block))
+
+
+class Replay:
+    """The state that a recording's rows lead to."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.pools = [(row["tier"], row["pool"]) for row in rows(recording.pools)]
+        self.held: dict[Pool, set[tuple[str, int]]] = {pool: set() for pool in self.pools}
+        self.private: dict[Pool, int] = dict.fromkeys(self.pools, 0)
+        self._blocks, self._private = rows(recording.blocks), rows(recording.private)
+        self._coming: dict[tuple[Pool, tuple[str, int]], int] = {}
+        self._ends = {row["id"]: row["end_s"] for row in rows(recording.transfers)}
+        self.arrivals = 0
+
+    def to(self, time_s: float) -> None:
+        """Do what happened up to ``time_s``, at that time included."""
+        while self._blocks and self._blocks[0]["t_s"] <= time_s:
+            self._do(self._blocks.pop(0))
+        while self._private and self._private[0]["t_s"] <= time_s:
+            row = self._private.pop(0)
+            self.private[row["tier"], row["pool"]] = row["blocks"]
+
+    def _do(self, row: dict[str, Any]) -> None:
+        pool, what = (row["tier"], row["pool"]), WHATS[row["what"]]
+        for block in range(row["first"], row["end"]):
+            name = self.recording.labels[row["label"]], block
+            held, coming = self.held[pool], (pool, name)
+            if what == "gone":
+                held.discard(name)
+                self._coming.pop(coming, None)
+            elif what == "coming":
+                assert name not in held, "it comes and is there"
+                held.add(name)
+                self._coming[coming] = row["transfer"]
+            elif what == "here" and coming in self._coming:
+                assert row["transfer"] == self._coming.pop(coming)
+                if row["transfer"]:
+                    assert self._ends[row["transfer"]] == row["t_s"], "its transfer ended at another time"
+                    self.arrivals += 1
+            elif what == "here":
+                assert name not in held, "it is here twice"
+                held.add(name)
+            elif what == "there":
+                held.add(name)
+                if row["transfer"]:
+                    self._coming[coming] = row["transfer"]
+
+
+def hold_law(found: Watched, least: int = 1) -> int:
+    """Law L48 for each recording of a run; returns how many states were compared."""
+    compared = 0
+    for recording in found.data.recordings:
+        if not recording.left_out_blocks:
+            continue
+        left_out = dict(zip([pool_of(row) for row in rows(recording.pools)], recording.left_out_blocks, strict=True))
+        replay = Replay(recording)
+        for time_s, pools in found.seen.items():
+            cut = recording.rule != "asked" and not recording.whole  # perhaps in the middle of its last instant
+            if not recording.begin_s <= time_s <= recording.end_s or (cut and time_s == recording.end_s):
+                continue
+            replay.to(time_s)
+            compared += 1
+            for pool, seen in pools.items():
+                told = {(_ORDINAL.sub("", text, count=1), block) for text, block in replay.held[pool]}
+                held = {called(one) for one in seen.held}
+                where = f"pool {pool} at {time_s}"
+                assert len(told) == len(replay.held[pool]) and len(held) == len(seen.held), f"{where}: one name for two"
+                assert told <= held, f"{where}: {sorted(told - held)} aren't there"
+                assert len(held - told) <= left_out[pool], f"{where}: {sorted(held - told)} aren't told"
+                if not left_out[pool]:
+                    assert len(told) + replay.private[pool] == seen.used <= seen.capacity, where
+    assert compared >= least, "nothing was compared"
+    return compared
+
+
+def pool_of(row: dict[str, Any]) -> Pool:
+    """Return the pool that a row of a table is of."""
+    return row["tier"], row["pool"]
+
+
+def called(one: Any) -> tuple[str, int]:
+    """Return what a block should be called: by the content of its last token, or by whose it is."""
+    if one[0] == "sequence":
+        return f"request {one[1]}", one[2]
+    end, spans = one
+    stream = spans[-1][0]
+    name = f"request {stream - PRIVATE_STREAM_BASE}" if stream >= PRIVATE_STREAM_BASE else f"stream {stream}"
+    return name, end - 1
