@@ -20,7 +20,7 @@ MANY = [same(number, 5.0 * number, 20, 6, stream=number % 7) for number in range
 
 
 def tiered(**changes: Any) -> SystemConfig:
-    return system_config(**({"num_gpu_blocks": 16, "max_num_seqs": 2, "dram_blocks": 60, "replicas": 2} | changes))
+    return system_config(**({"num_gpu_blocks": 16, "max_num_seqs": 2, "dram_blocks": 120, "replicas": 2} | changes))
 
 
 def record(
@@ -155,7 +155,7 @@ def test_hooks_are_free_before_and_after_a_window() -> None:
 def test_pools_say_what_room_there_is() -> None:
     (whole,) = record(WHOLE, config=tiered(ssd_blocks=50, unit_blocks=2))
     found = [(row["tier"], row["pool"], row["capacity_blocks"], row["block_tokens"]) for row in rows(whole.pools)]
-    assert found == [(0, 0, 16, 4), (0, 1, 16, 4), (1, 0, 15, 8), (1, 1, 15, 8), (2, 0, 25, 8)]
+    assert found == [(0, 0, 16, 4), (0, 1, 16, 4), (1, 0, 30, 8), (1, 1, 30, 8), (2, 0, 25, 8)]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

@@ -1,5 +1,5 @@
 """The events of a run as a Chrome trace, for ui.perfetto.dev and chrome://tracing."""
 
-from simkv.chrometrace.write import Written, write
+from simkv.chrometrace.file import Written, is_trace, write
 
-__all__ = ["Written", "write"]
+__all__ = ["Written", "is_trace", "write"]

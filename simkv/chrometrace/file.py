@@ -21,6 +21,7 @@ from simkv.sim.record.recording import Recording
 from simkv.sim.rundata import RunData
 
 _BATCH = 4096
+_HEAD = b'{"displayTimeUnit":"ms","otherData":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ def write(recording: Recording, data: RunData, about: Mapping[str, Any], file: P
     return Written(count, file.stat().st_size)
 
 
+def is_trace(file: Path) -> bool:
+    """Return whether ``file`` is one that :func:`write` wrote. Raises OSError where it can't be read."""
+    with file.open("rb") as found:
+        return found.read(len(_HEAD)) == _HEAD
+
+
 def window(recording: Recording) -> dict[str, Any]:
     """Return which part of the run a recording has, and why it ended."""
     if recording.whole:
@@ -73,7 +80,7 @@ def _write(events: Iterator[Event], other: Mapping[str, Any], file: Path) -> int
 
     count = 0
     with file.open("wb") as out:
-        out.write(b'{"displayTimeUnit":"ms","otherData":')
+        out.write(_HEAD)
         out.write(orjson.dumps(other))
         out.write(b',"traceEvents":[')
         while batch := [orjson.dumps(event) for event in islice(events, _BATCH)]:
