@@ -3,6 +3,7 @@
 const TILES = [46, 38, 30, 24, 20, 17, 14, 12];
 const MOST_ROWS = 7;
 const REDUCED_MS = 250;
+const MEASURED_MS = 500;
 
 class Player {
   constructor(root, data) {
@@ -18,6 +19,7 @@ class Player {
     const digits = clamp(Math.ceil(4 - Math.log10(Math.max(this.replay.duration, 1e-9))), 3, 7);
     this.clock = (time) => `${(data.window.begin_s + time).toFixed(digits)} s`;
     this.hovered = this.chosen = NONE;
+    this.measured = 0;
     this._build();
     this._listen();
     this._layout();
@@ -46,7 +48,7 @@ class Player {
     const { window: span, policy } = this.replay.data;
     const part = span.whole ? "the whole run" : `${duration(this.replay.duration)} of a run of ${duration(span.run_end_s)}`;
     const end = span.full ? ", until as many events were recorded as are kept" : "";
-    const ways = [`eviction ${policy.eviction}`, ...(policy.write ? [`write ${policy.write}`] : []), `prefetch ${policy.prefetch}`];
+    const ways = [`eviction by ${policy.eviction}`, ...(policy.write ? [`writes: ${policy.write}`] : []), `prefetch: ${policy.prefetch}`];
     return html("p", "player-intro", `Every event of ${part}${end}. Policies: ${ways.join(", ").replaceAll("_", " ")}.`);
   }
 
@@ -197,7 +199,7 @@ class Player {
       this.done = done;
       this.heats = this.shelves.map((_, shelf) => scores(this.replay, this.state, shelf, this.controls.lam));
     }
-    this.shelves.forEach((shelf, k) => shelf.draw(this.state, this.heats[k], this.time));
+    this.shelves.forEach((shelf, k) => shelf.draw(this.state, this.heats[k], this.time, changed));
     this.strips.draw(this.time);
     this.gpus.draw(this.time);
     this.controls.draw(this.time);
@@ -205,12 +207,16 @@ class Player {
       this._rove();
       this._tell();
     }
-    this._drawMovers(changed, was, before, done);
+    this._drawMovers(anew, changed, was, before, done);
     this._say();
   }
 
-  _drawMovers(changed, was, before, done) {
-    if (changed) this.movers.measure();
+  _drawMovers(anew, changed, was, before, done) {
+    const now = performance.now();
+    if (anew || (changed && (!this.playing || now - this.measured > MEASURED_MS))) {
+      this.movers.measure();
+      this.measured = now;
+    }
     const seen = (seconds) => this.playing && seconds / this.controls.factor > SEEN_S;
     if (was) this.movers.fly(was, this.state, before, done, seen);
     this.node.dataset.movers = String(this.still.matches ? 0 : this.movers.draw(this.state, this.time));

@@ -63,18 +63,24 @@ class Movers {
 
   _underWay(state, time) {
     const found = [];
-    const { cells, traffic } = this.replay;
+    const { cells } = this.replay;
     for (let at = 0; at < state.status.length && found.length < MOST_MOVERS; at += 1) {
-      const number = state.via[at];
-      if (state.status[at] !== COMING || number < 0) continue;
-      const share = traffic.progress(number, time);
+      const share = state.status[at] === COMING ? this.replay.progress(state, at, time) : 0;
       if (share <= 0 || share >= 1) continue;
-      const shelf = Math.floor(at / cells), cell = at % cells, up = traffic.isUp(number);
-      const to = this._place(shelf, state.slot[at]);
-      const from = this._source(state, traffic.lane(number).from, cell) || [to[0], to[1] + (up ? 60 : -60)];
+      const shelf = Math.floor(at / cells), cell = at % cells;
+      const to = this._place(shelf, state.slot[at]), here = this.shelves[shelf].pool.tier;
+      const tier = state.via[at] >= 0 ? this.replay.traffic.lane(state.via[at]).from : this._lies(state, here, cell);
+      const up = tier < 0 || tier > here;
+      const from = this._source(state, tier, cell) || [to[0], to[1] + (up ? 60 : -60)];
       found.push({ from, to, share, up, side: this.shelves[shelf].extent(cell), cell });
     }
     return found;
+  }
+
+  /** Another tier that a cell can be read in, or -1. */
+  _lies(state, but, cell) {
+    const found = this.shelves.find((shelf) => shelf.pool.tier !== but && state.status[shelf.number * this.replay.cells + cell] === HERE);
+    return found ? found.pool.tier : NONE;
   }
 
   _place(shelf, slot) {

@@ -33,11 +33,11 @@ class Names {
       const name = this.run(first[index], end[index]), tier = this.tier(pool[index]);
       const carrier = transfer[index];
       if (what[index] === EVENT.coming) {
-        const verb = carrier >= 0 ? VERBS[this.traffic.purpose(carrier)] : "making room for";
+        const verb = carrier >= 0 ? VERBS[this.traffic.purpose(carrier)] : "bringing";
         const from = this.traffic.from(carrier);
         said.push(`${verb} ${name}${from ? ` from ${from}` : ""} to ${tier}`);
       } else if (what[index] === EVENT.here) {
-        said.push(carrier >= 0 ? `${name} arrived in ${tier}` : `${name} computed into ${tier}`);
+        said.push(`${name} ${this.came(index)} ${tier}`);
       } else if (what[index] === EVENT.used) {
         said.push(`${name} read in ${tier}`);
       } else {
@@ -45,6 +45,12 @@ class Names {
       }
     }
     return said.reverse();
+  }
+
+  /** How blocks got where they are from event `index` on: brought by something that was told, or put there at once. */
+  came(index) {
+    if (this.replay.events.transfer[index] >= 0 || this.replay.awaited[index]) return "arrived in";
+    return this.data.pools[this.replay.events.pool[index]].tier === 0 ? "is new in" : "written into";
   }
 
   /** What happens at `time`, else what is under way: some short phrases in one line. */

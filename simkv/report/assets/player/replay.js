@@ -14,6 +14,7 @@ class Replay {
     this.traffic = new Traffic(data);
     this.names = new Names(this);
     this.moments = this._moments();
+    this.arrival = this._arrivals();
     this.slots = this._slotsNeeded();
     this.snapshots = this._snapshots();
   }
@@ -51,6 +52,10 @@ class Replay {
           state.last[at] = t[index];
         }
         if (what[index] === EVENT.coming || was === ABSENT) state.via[at] = transfer[index];
+        if (what[index] === EVENT.coming) {
+          state.since[at] = t[index];
+          state.until[at] = this.arrival[index];
+        }
         state.status[at] = what[index] === EVENT.coming ? COMING : HERE;
       }
     }
@@ -106,6 +111,34 @@ class Replay {
     this._advance(state, index, done);
     state.settle();
     return state;
+  }
+
+  /** When what an event lets come is there, by event; and of what is there, whether it came so. */
+  _arrivals() {
+    const { t, pool, what, first, end } = this.events;
+    const next = new Map();
+    const found = new Float64Array(this.count).fill(Infinity);
+    this.awaited = new Uint8Array(this.count);
+    for (let index = this.count - 1; index >= 0; index -= 1) {
+      const base = pool[index] * this.cells;
+      const there = what[index] === EVENT.coming ? next.get(base + first[index]) : undefined;
+      if (there !== undefined) {
+        found[index] = t[there];
+        this.awaited[there] = 1;
+      }
+      for (let cell = first[index]; cell < end[index]; cell += 1) {
+        if (what[index] === EVENT.here) next.set(base + cell, index);
+        if (what[index] === EVENT.gone) next.delete(base + cell);
+      }
+    }
+    return found;
+  }
+
+  /** Share of what comes to a place that is through: of its transfer, else of the time until it is there. */
+  progress(state, at, time) {
+    if (state.via[at] >= 0) return this.traffic.progress(state.via[at], time);
+    const took = state.until[at] - state.since[at];
+    return took > 0 && took < Infinity ? clamp((time - state.since[at]) / took, 0, 1) : 0;
   }
 
   eventsUpTo(time) { return countUpTo(this.events.t, time); }

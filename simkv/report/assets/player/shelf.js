@@ -28,7 +28,7 @@ class Shelf {
     this.tiles = [];
     for (let slot = 0; slot < replay.slots[number]; slot += 1) this.tiles.push(this._tile(slot));
     this.node.append(head, this.fill, this.svg, this.small);
-    this.most = pool.capacity_blocks === null ? NONE : pool.capacity_blocks;
+    this.bySlot = new Int16Array(this.tiles.length).fill(NONE);
     this.seen = 1;
   }
 
@@ -96,13 +96,19 @@ class Shelf {
     }
   }
 
-  draw(state, heat, time) {
+  /** Show the shelf at `time`; `changed`: since it was drawn last more changed than how far things are on their way. */
+  draw(state, heat, time, changed) {
     const base = this.number * this.replay.cells;
-    const bySlot = new Int16Array(this.tiles.length).fill(NONE);
-    for (let cell = 0; cell < this.replay.cells; cell += 1) {
-      if (state.status[base + cell] !== ABSENT && state.slot[base + cell] >= 0) bySlot[state.slot[base + cell]] = cell;
+    if (changed) {
+      this.bySlot.fill(NONE);
+      for (let cell = 0; cell < this.replay.cells; cell += 1) {
+        if (state.status[base + cell] !== ABSENT && state.slot[base + cell] >= 0) this.bySlot[state.slot[base + cell]] = cell;
+      }
     }
-    this.tiles.forEach((tile, slot) => this._drawTile(tile, bySlot[slot], state, heat, time));
+    this.tiles.forEach((tile, slot) => {
+      const cell = this.bySlot[slot];
+      if (changed || (cell >= 0 && state.status[base + cell] === COMING)) this._drawTile(tile, cell, state, heat, time);
+    });
     this._figures(state, time);
   }
 
@@ -110,7 +116,7 @@ class Shelf {
     const at = this.number * this.replay.cells + cell;
     const status = cell < 0 ? ABSENT : state.status[at];
     const via = cell < 0 ? NONE : state.via[at];
-    const through = status === COMING ? (via >= 0 ? this.replay.traffic.progress(via, time) : 0) : 1;
+    const through = status === COMING ? this.replay.progress(state, at, time) : 1;
     const warm = status === HERE ? Math.round(100 * heat.get(cell).score) : 100;
     const fresh = status !== ABSENT && via >= 0 && this.replay.traffic.purpose(via) === "prefetch" && state.uses[at] === 0;
     const fate = fresh ? this.replay.traffic.fate(via) : "none";

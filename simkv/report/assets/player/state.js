@@ -1,5 +1,7 @@
 /* Which cells lie where. */
 
+const COPIED = ["status", "slot", "home", "last", "uses", "via", "since", "until", "units", "changed"];
+
 /** State of all cells on all shelves; places are given when all events of a moment are through (`settle`). */
 class State {
   constructor(shelves, cells, slots) {
@@ -11,6 +13,8 @@ class State {
     this.last = new Float64Array(size).fill(-Infinity);
     this.uses = new Int32Array(size);
     this.via = new Int32Array(size).fill(NONE);
+    this.since = new Float64Array(size);
+    this.until = new Float64Array(size).fill(Infinity);
     this.units = new Float64Array(shelves);
     this.taken = slots.map((count) => new Uint8Array(count));
     this.changed = [];
@@ -19,7 +23,7 @@ class State {
   copy() {
     const other = Object.create(State.prototype);
     other.cells = this.cells;
-    for (const name of ["status", "slot", "home", "last", "uses", "via", "units", "changed"]) other[name] = this[name].slice();
+    for (const name of COPIED) other[name] = this[name].slice();
     other.taken = this.taken.map((each) => each.slice());
     return other;
   }

@@ -58,7 +58,7 @@ class Story {
   }
 
   _tell(cell) {
-    const { t, pool, what, first, end, transfer } = this.replay.events;
+    const { t, pool, what, first, end } = this.replay.events;
     const lines = [];
     const held = new Map();
     const { start } = this.replay.data;
@@ -86,28 +86,35 @@ class Story {
         continue;
       }
       uses = null;
-      const text = this._line(what[index], transfer[index], name, held.has(shelf), t[index], held.get(shelf));
+      const text = this._line(index, name, held.has(shelf) ? " again" : "", held.get(shelf));
       if (text) lines.push({ time: t[index], text });
       held.set(shelf, what[index] !== EVENT.gone);
     }
     return lines;
   }
 
-  _line(what, carrier, name, before, time, there) {
-    if (what === EVENT.gone) return `left ${name}`;
-    if (what === EVENT.here && there) return null;
-    const again = before ? " again" : "";
-    if (carrier < 0) return what === EVENT.coming ? `room taken in ${name}${again}` : `computed into ${name}${again}`;
-    const { submitted, end, request } = this.replay.data.transfers;
-    const whom = request[carrier] >= 0 ? ` for request ${request[carrier]}` : "";
-    const from = this.replay.traffic.from(carrier);
-    const noun = NOUNS[this.replay.traffic.purpose(carrier)];
-    const fate = this.replay.traffic.fate(carrier);
+  _line(index, name, again, there) {
+    const { t, what, transfer } = this.replay.events;
+    const carrier = transfer[index];
+    if (what[index] === EVENT.gone) return `left ${name}`;
+    if (what[index] === EVENT.here && there) return null;
+    if (carrier >= 0) return this._carried(carrier, name, again);
+    if (what[index] === EVENT.here) return `${this.replay.names.came(index)} ${name}${again}`;
+    const took = this.replay.arrival[index] - t[index];
+    return `comes to ${name}${again}${took < Infinity ? ` in ${duration(took)}` : ""}`;
+  }
+
+  /** What a transfer did for a block. */
+  _carried(number, name, again) {
+    const { traffic } = this.replay;
+    const { submitted, end, request } = traffic.table;
+    const whom = request[number] >= 0 ? ` for request ${request[number]}` : "";
+    const from = traffic.from(number), fate = traffic.fate(number);
     const judged = fate === "none" ? "" : ` · ${MARKS[fate]} ${FATE_WORDS[fate]}`;
-    const begun = submitted[carrier] === null ? time : submitted[carrier];
-    const way = `${noun}${again}${from ? ` from ${from}` : ""} to ${name}${whom}`;
-    if (end[carrier] === null) return `${way}, not over at the window's end${judged}`;
-    const took = end[carrier] - begun, waited = took - this.replay.traffic.served(carrier, Infinity);
+    const way = `${NOUNS[traffic.purpose(number)]}${again}${from ? ` from ${from}` : ""} to ${name}${whom}`;
+    if (end[number] === null) return `${way}, not over at the window's end${judged}`;
+    const took = end[number] - traffic.since(number);
+    const waited = submitted[number] >= 0 ? took - traffic.served(number, Infinity) : 0;
     const queued = waited > 0.01 * took ? `, ${duration(waited)} of it waiting for the link` : "";
     return `${way} in ${duration(took)}${queued}${judged}`;
   }

@@ -9,7 +9,7 @@ function timeline(replay) {
   for (let index = 0; index < t.length; index += 1) {
     let blocks = 0;
     for (let cell = first[index]; cell < end[index]; cell += 1) blocks += replay.size[cell];
-    const up = replay.traffic.isUp(transfer[index]);
+    const up = transfer[index] >= 0 ? replay.traffic.isUp(transfer[index]) : replay.data.pools[pool[index]].tier === 0;
     if (what[index] === EVENT.coming && up) ups[bin(t[index])] += blocks;
     if (what[index] === EVENT.gone && replay.data.pools[pool[index]].tier === 0) downs[bin(t[index])] += blocks;
   }

@@ -65,11 +65,15 @@ class Traffic {
     return found;
   }
 
-  /** Which cells a transfer brings, as far as they are drawn: the first and the end of a run. */
+  /** Which cells a transfer brings, as far as they are drawn: the first and the end of a run of one content. */
   _carried() {
     const cells = this.table.lane.map(() => null);
+    const { label } = this.data.cells;
     const take = (number, first, end) => {
-      if (number >= 0 && cells[number] === null) cells[number] = [first, end];
+      if (number < 0) return;
+      const known = cells[number];
+      if (known === null) cells[number] = [first, end];
+      else if (label[known[0]] === label[first]) cells[number] = [Math.min(known[0], first), Math.max(known[1], end)];
     };
     const { start, events } = this.data;
     start.transfer.forEach((number, row) => take(number, start.first[row], start.end[row]));
