@@ -102,12 +102,12 @@ def test_print_unfolds_everything_in_light_colours_without_controls(page):
     folded = page.locator("details.more p").first
     assert not folded.is_visible()
     page.emulate_media(media="print", color_scheme="dark")
-    assert folded.is_visible()
+    folded.wait_for(state="visible")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     for control in (".theme", ".contents", ".tools", ".copy", ".skip"):
         assert not page.locator(control).first.is_visible()
     page.emulate_media(media="screen")
-    assert not folded.is_visible()
+    folded.wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("paper", ["A4", "Letter"])
