@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simkv.cli.tracing import Trace, TraceOption, WindowOption
+
 if TYPE_CHECKING:
     from simkv.scenario.resolve import Resolved
 
@@ -32,6 +34,8 @@ def run(
     step_exact: Annotated[
         bool, typer.Option("--step-exact", help="Walk every engine step: slow, the same answer.")
     ] = False,
+    trace_out: TraceOption = None,
+    trace_window: WindowOption = None,
 ) -> None:
     """Simulate SCENARIO and write its result folder."""
     from simkv.scenario.resolve import resolve
@@ -44,7 +48,9 @@ def run(
         _print_explained(resolved, as_json)
         return
     _one_seed(resolved)
-    _simulate(resolved, out, as_json, audit, step_exact)
+    folder = out if out is not None else Path("reports") / resolved.scenario.name
+    trace = Trace(trace_out, trace_window, folder)
+    _simulate(resolved, folder, as_json, audit, step_exact, trace)
 
 
 def _one_seed(resolved: Resolved) -> None:
@@ -59,24 +65,24 @@ def _one_seed(resolved: Resolved) -> None:
         )
 
 
-def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, step_exact: bool) -> None:
+def _simulate(resolved: Resolved, folder: Path, as_json: bool, audit: bool, step_exact: bool, trace: Trace) -> None:
     from simkv.cli.interrupt import INTERRUPTED, Interrupt
     from simkv.cli.progress import Progress
     from simkv.results.write import check_out, summary_text, write_result
+    from simkv.sim.record.recording import PLAYER
     from simkv.simulation import run_scenario
 
-    name = resolved.scenario.name
     gc.freeze()  # what is loaded by now stays, and what a run makes is mostly gone when it has been looked at once
     gc.set_threshold(100_000, 20, 20)
-    folder = out if out is not None else Path("reports") / name
-    check_out(folder, name)
+    check_out(folder, resolved.scenario.name)
     with Interrupt() as interrupt, Progress() as shown:
 
         def progress(fraction: float) -> None:
             interrupt.check()
             shown(fraction)
 
-        result = run_scenario(resolved, step_exact=step_exact, audit=audit, progress=progress)
+        record = (PLAYER, *trace.wanted)
+        result = run_scenario(resolved, step_exact=step_exact, audit=audit, progress=progress, record=record)
     result.data.steps.clear()  # summarised; a third of a long run's memory, and no file needs it
     write_result(result, folder)
     if as_json:
@@ -85,6 +91,8 @@ def _simulate(resolved: Resolved, out: Path | None, as_json: bool, audit: bool, 
         from simkv.results.text import render
 
         typer.echo(render(result, folder))
+    if (said := trace.write(result)) is not None:
+        typer.echo(said, err=as_json)
     if result.data.interrupted:
         typer.echo(f"interrupted: what was finished is in {folder}", err=True)
         raise typer.Exit(INTERRUPTED)
