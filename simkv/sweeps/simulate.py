@@ -21,6 +21,8 @@ from simkv.scenario.scaled import scaled
 from simkv.scenario.text import read_text
 from simkv.simulation import run_scenario
 
+_SET = "# --set "
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -41,8 +43,13 @@ class Written:
     def as_given(self) -> str:
         """The scenario as it was given, what was set over it in comments at its end."""
         ends = "" if self.text.endswith("\n") else "\n"
-        lines = [f"# --set {' '.join(assignment.split())}\n" for assignment in self.assignments]
+        lines = [f"{_SET}{' '.join(assignment.split())}\n" for assignment in self.assignments]
         return self.text + ends + "".join(lines)
+
+
+def settings_of(text: str) -> list[str]:
+    """Return what was set over a scenario, from a text that :attr:`Written.as_given` gave."""
+    return [line.removeprefix(_SET) for line in text.splitlines() if line.startswith(_SET)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from simkv.sweeps.point import Ended
 from simkv.sweeps.read import SCENARIO
 from simkv.sweeps.result import SweepResult
 from simkv.sweeps.settings import Setting
+from simkv.sweeps.simulate import settings_of
 from simkv.sweeps.table import cell
 
 _FEW = 20
@@ -30,7 +31,6 @@ _MOST = 2000
 _TOLD = 5
 """Errors, and warnings, in words."""
 _BOTTLENECK = "bottleneck"
-_SET = "# --set "
 
 
 def settings_table(result: SweepResult, found: Front) -> Iterator[Block]:
@@ -167,7 +167,6 @@ def command(folder: SweepFolder, seeds: int) -> str:
 def _assignments(folder: SweepFolder) -> list[str]:
     """Return what was set over the scenario, as its copy in the folder has it at its end."""
     try:
-        lines = read_text(folder.path / SCENARIO).splitlines()
+        return settings_of(read_text(folder.path / SCENARIO))
     except InputError:
         return []
-    return [line.removeprefix(_SET) for line in lines if line.startswith(_SET)]
