@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PART_COLOURS: Mapping[str, str] = {
-    "queue": FAINT, "load DRAM": PALETTE[2], "load SSD": PALETTE[4], "prefill": PALETTE[0], "decode": PALETTE[5],
-    "recompute": PALETTE[1], "preempted": PALETTE[3], "computing": PALETTE[0], "waiting for loads": PALETTE[6],
-    "waiting for write-backs": PALETTE[7], "waiting for the CPU": PALETTE[3], "computing slowed": PALETTE[1],
-    "decode or preempted": PALETTE[5],
+    "queue": FAINT, "load DRAM": PALETTE[2], "load SSD": PALETTE[4], "prefill": PALETTE[3], "decode": PALETTE[5],
+    "recompute": PALETTE[1], "preempted": PALETTE[0], "decode or preempted": PALETTE[5], "computing": PALETTE[5],
+    "waiting for loads": PALETTE[6], "waiting for write-backs": PALETTE[7], "waiting for the CPU": PALETTE[1],
+    "computing slowed": PALETTE[4],
 }  # fmt: skip
+"""Neighbours are told apart in light and in dark: blue never lies beside light blue."""
 _SEEN = 0.0005
 """Parts of less than this of the whole aren't drawn beside others."""
 _ROOM = 1.38

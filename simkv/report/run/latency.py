@@ -14,9 +14,9 @@ from simkv.plots.style import PALETTE, RUN, WITHOUT
 from simkv.report.document import Block, Cell, Data, Figure, Table, Text
 from simkv.report.folders import RunFolder
 from simkv.report.run.settings import settings
-from simkv.report.run.shown import QUANTILES, capital, difference_text, half_width_s, time
+from simkv.report.run.shown import QUANTILES, capital, half_width_s, interval_text, number, time
 from simkv.report.run.window import window
-from simkv.results.quantity import MISSING, count, seconds, share
+from simkv.results.quantity import MISSING, change, count, seconds, share
 from simkv.results.words import LATENCIES, Summary
 
 Floats = NDArray[np.float64]
@@ -38,11 +38,11 @@ _CLASSES_DRAWN = 6
 
 
 def blocks(folder: RunFolder) -> list[Block]:
-    """Return figures of what a run's requests waited for, and tables of the same; classes too."""
+    """Return tables and figures of what a run's requests waited for, by class too."""
     summary = folder.summary
     if all(summary[key] is None for _, key in LATENCIES):
         return []
-    found: list[Block] = [_table(summary), Text(_over_what(summary))]
+    found: list[Block] = [_table(summary), *_against(summary), Text(_over_what(summary))]
     found += _figures(folder)
     found += _classes(folder)
     return found
@@ -60,15 +60,9 @@ def _over_what(summary: Summary) -> str:
 
 
 def _table(summary: Summary) -> Table:
-    """Return the latencies with intervals, beside those without offload where there are any."""
-    plain = summary["baselines"].get("no_offload")
+    """Return the latencies with intervals."""
     heads = ["Latency", "mean", "± (95 %)", *_COLUMNS]
-    heads += ["without offload: mean", "p95", "difference of means"] if plain else []
-    rows = [
-        [*_cells(label, summary[key]), *_plain_cells(plain, key)]
-        for label, key in LATENCIES
-        if summary[key] is not None
-    ]
+    rows = [_cells(label, summary[key]) for label, key in LATENCIES if summary[key] is not None]
     return Table(heads, rows, name="latencies", right=frozenset(range(1, len(heads))))
 
 
@@ -76,12 +70,27 @@ def _cells(label: str, values: Mapping[str, Any]) -> list[Cell]:
     return [Cell(label), time(values["mean"]), time(half_width_s(values)), *(time(values[one]) for one in _COLUMNS)]
 
 
-def _plain_cells(plain: Mapping[str, Any] | None, key: str) -> list[Cell]:
-    if plain is None:
-        return []
-    values, change = plain[key], plain["difference"].get(key)
-    mean, p95 = (None, None) if values is None else (values["mean"], values["p95"])
-    return [time(mean), time(p95), Cell(difference_text(change), change["mean"]) if change else Cell(MISSING)]
+def _against(summary: Summary) -> Iterator[Table]:
+    """Yield a table a baseline: its latencies, and by how much this run's differ over the same requests."""
+    heads = ("mean", "p95", "this run's mean less it", "95 % interval", "relative", "over requests")
+    for name, other in summary["baselines"].items():
+        rows = [
+            [Cell(label), time(other[key]["mean"]), time(other[key]["p95"]), *_difference(other["difference"].get(key))]
+            for label, key in LATENCIES
+            if other[key] is not None
+        ]
+        if rows:
+            what = name.replace("_", " ")
+            heads_here = (capital(what), *heads)
+            yield Table(heads_here, rows, name=f"against-{what.replace(' ', '-')}", right=frozenset(range(1, 7)))
+
+
+def _difference(one: Mapping[str, Any] | None) -> list[Cell]:
+    """Return the cells of this run minus a baseline; ITL has no pairs of requests."""
+    if one is None:
+        return [Cell(MISSING)] * 4
+    relative = Cell(MISSING) if one["relative"] is None else Cell(change(one["relative"]), one["relative"])
+    return [time(one["mean"]), Cell(interval_text(one["ci95"]) or MISSING), relative, number(float(one["pairs"]))]
 
 
 def _figures(folder: RunFolder) -> Iterator[Figure]:

@@ -13,7 +13,6 @@ from simkv.plots.style import FAINT, INK, PALETTE, TIER_COLOURS
 from simkv.plots.timeline import Line, timeline
 from simkv.report.document import Block, Data, Figure, Text
 from simkv.report.folders import RunFolder
-from simkv.report.run.shown import capital
 from simkv.report.run.window import first_arrival_s
 from simkv.report.telling import listed
 from simkv.results.bottleneck import NAMES
@@ -51,9 +50,7 @@ def blocks(folder: RunFolder) -> list[Block]:
     summary = folder.summary
     found: list[Block] = [*_occupancy(folder), *_utilization(folder), *_requests(folder)]
     if found and summary["bottleneck_because"]:
-        binds = summary["bottleneck"]
-        because = summary["bottleneck_because"]
-        found.insert(0, Text(f"{f'What binds is {NAMES[binds]}: {because}' if binds in NAMES else capital(because)}."))
+        found.insert(0, Text(f"Bottleneck: {summary['bottleneck_because']}."))
     return found
 
 

@@ -12,6 +12,9 @@ from simkv.results.write import RESOLVED
 from simkv.scenario.explain import budget_rows
 from simkv.scenario.resolve import resolve_text
 
+_MAIN = ("Model", "Hardware", "Replicas", "Engine", "KV pool in VRAM", "DRAM", "SSD", "Host link", "Kept in VRAM",
+         "Attention reads", "Prefetch", "Request classes", "SLO", "Prices")  # fmt: skip
+"""What is in plain sight; the rest is folded."""
 _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Model", ("model",)),
     ("Hardware", ("hardware",)),
@@ -51,10 +54,16 @@ def blocks(folder: RunFolder) -> list[Block]:
     given, asked = settings(folder), folder.summary["question"]
     found: list[Block] = [Text(str(asked), lead=True)] if asked else []
     found.append(Text(_in_words(folder, given)))
-    rows = [*_load_rows(given), *_rows(given)]
-    cells = [(Cell(label), Cell(value), Cell(origin)) for label, value, origin in rows]
-    found += [Table(("Assumption", "Value", "Where it comes from"), cells, name="assumptions")] if cells else []
+    rows = list(_rows(given))
+    found += _table([*_load_rows(given), *(row for row in rows if row[0] in _MAIN)], "assumptions")
+    rest = _table([row for row in rows if row[0] not in _MAIN], "more-assumptions")
+    found += [Details("More assumptions: batches, scheduling, caching, policies", rest)] if rest else []
     return [*found, *_budget(folder)]
+
+
+def _table(rows: Sequence[tuple[str, str, str]], name: str) -> list[Block]:
+    cells = [(Cell(label), Cell(value), Cell(origin)) for label, value, origin in rows]
+    return [Table(("Assumption", "Value", "Where it comes from"), cells, name=name)] if cells else []
 
 
 def _in_words(folder: RunFolder, given: Settings) -> str:
