@@ -50,7 +50,9 @@ def to_json(recording: Recording) -> bytes:
     """Return ``recording`` as one line of JSON, the same bytes for the same recording."""
     import orjson
 
-    return orjson.dumps({"format": FORMAT, **asdict(recording)}, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"
+    times = {name: float(getattr(recording, name)) for name in _TIMES}
+    found = {"format": FORMAT, **asdict(recording), **times}
+    return orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"
 
 
 def from_json(text: bytes, file: str = RECORDING) -> Recording:

@@ -18,8 +18,9 @@ Written from `simkv/results/metrics.py` and `columns.py` by `python -m simkv.res
 
 A run writes one folder: `summary.json` (the figures below), `requests.parquet` (one flat record a
 request), `timeseries.parquet` (samples over time), `scenario.resolved.yaml` (the scenario with
-every default filled in) and `recording.json` (every event of a part of the run). It is written under a temporary name and renamed; an older result of the
-same scenario is replaced whole, anything else there is left alone and refused.
+every default filled in); `simkv run` also writes `recording.json` (every event of a part of the
+run). It is written under a temporary name and renamed; an older result of the same scenario is
+replaced whole, anything else there is left alone and refused.
 
 ## `summary.json`
 
@@ -61,6 +62,39 @@ when arrivals end; a batch (arrivals in the first tenth of the run) never counts
 """
 
 
+_RECORDING = """\
+## `recording.json`
+
+Every event of a bounded part of the run, for the block player: tables as objects of columns, nan as null, times in
+seconds of simulated time, from `begin_s` to `end_s`. It changes nothing of the run. `simkv/sim/record/recording.py` has
+the columns.
+
+| Table | A row |
+|---|---|
+| `pools` | a tier's memory of one replica, host or class: its room in its own blocks, which below VRAM may be units \
+of several of VRAM's; `left_out_blocks`, by its rows: what was there as the window began and no row tells, being the \
+least recently used or of sequences that aren't followed |
+| `steps` `transfers` `slices` | forward steps; transfers; when a lane served them |
+| `blocks` | a run of blocks of one content (`labels`) is there, coming, here, used or gone, in one pool |
+| `private` | how many blocks of a pool running requests hold without a name: full in part, being decoded, kept free |
+
+Rows of `blocks` up to any time lead to what the pools hold then; with `private` that is what is used of their room.
+
+- Blocks count from the beginning of the sequence that they are of. One is called by the content of its last token: of a
+  session behind a shared prompt the first blocks are `shared prefix 3`, the others `session 12`, and the one in which
+  the first ends and the second begins is the session's. Where the same content follows upon different ones the label
+  says which (`document 5 after shared prefix 1`). In traces of hashed blocks it is the hash at which the run begins.
+- `used` is a use as the eviction policy counts it: a prompt that finds the blocks, a load or a store that goes by them.
+- When a block that is `there` was used last is known to within one interval of `timeseries.parquet`.
+- Under active offload blocks are those of one request, which has them alone. Under sparse access one is in VRAM when
+  all of its layer groups are, and `used` in each step that reads something of it. Under dense access all are in every
+  step, which no row tells; what streams through are transfers. A transfer of 0 brings what came in several, layer by
+  layer. Sequences are followed in the order in which they come, up to 8,192 blocks of a replica together.
+- Where reads are taken in turn (`offload.eviction.incoming: candidate`), a block that has to go for its own load comes,
+  is used and goes at the instant at which that is through.
+"""
+
+
 def reference() -> str:
     """Return the page as Markdown."""
     sections = [_HEAD]
@@ -72,6 +106,7 @@ def reference() -> str:
                     "parts of its time sum to `e2e_s`.\n\n" + _fields(REQUEST_FIELDS))  # fmt: skip
     sections.append("## `timeseries.parquet`\n\nSums over replicas; the interval between samples doubles as the run "
                     "grows.\n\n" + _fields(TIMESERIES_FIELDS))  # fmt: skip
+    sections.append(_RECORDING)
     return "\n".join(sections)
 
 

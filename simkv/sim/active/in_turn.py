@@ -29,6 +29,8 @@ class InTurnShare(EarnedShare):
         self._step = step
         self._chain: list[bool] = []
         self._moves: list[Move] = []
+        if self.watch is not None:
+            self.watch.deciding()
         hits = managed = reads = 0
         for seq in decoding:
             assert isinstance(seq.access, ReplayAccess)

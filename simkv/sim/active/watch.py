@@ -44,8 +44,11 @@ class Watch(Protocol):
     def writing(self, seq: Sequence, blocks: NDArray[Any]) -> Done:
         """``blocks`` of ``seq`` are on their way down; what is returned is to be called when they are there."""
 
+    def deciding(self) -> None:
+        """A step begins whose reads are taken one at a time: all of them are decided now, and told as they go."""
+
     def in_turn(self, moves: list[Move]) -> None:
-        """A step begins whose reads are taken one at a time."""
+        """They are decided."""
 
     def loading(self) -> None:
         """The next of these loads begins, or the last is through."""

@@ -26,6 +26,8 @@ class PoolLog:
         self.marks = Marks()
         self.named = 0
         """Private blocks that rows name all the same: of sequences under active offload."""
+        self.waits = False
+        """Rows that name blocks are behind: what is private isn't told until they aren't."""
         self._labels = labels
         self._instant = instant
         self._block_tokens = pool.index.block_tokens
@@ -50,7 +52,8 @@ class PoolLog:
 
     def held(self) -> None:
         """Requests hold another number of blocks."""
-        self._instant.stale(self)
+        if not self.waits:
+            self._instant.stale(self)
 
     def _rows(self, what: int, spans: Spans, start: int, end: int, transfer: int = 0) -> None:
         for label, first, last in self._labels.stretches(spans, start, end, self._block_tokens):
@@ -63,7 +66,7 @@ class PoolLog:
     @property
     def private_blocks(self) -> int:
         """Blocks that running requests hold and no row names."""
-        return self.pool.private_blocks - self.named
+        return max(0, self.pool.private_blocks - self.named)
 
     # ---- as a window begins
 

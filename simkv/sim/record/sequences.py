@@ -77,6 +77,7 @@ class SequenceLog:
             self._name(seq, self._held.pop(seq), -1)
         self._flights, self._unread = {}, []
         self._turns.clear()
+        self._wait(False)
 
     @property
     def behind(self) -> bool:
@@ -162,14 +163,26 @@ class SequenceLog:
             self.names.came(number)
             self.look()
 
+    def deciding(self) -> None:
+        """Below VRAM pools change before it is told: what is private there is told again when all is."""
+        self._wait(True)
+
     def in_turn(self, moves: list[Move]) -> None:
         """Tell of the reads load by load, as they go."""
         self._turns.begin(moves)
+        self._wait(self._turns.busy)
 
     def loading(self) -> None:
         """The next of these loads begins, or the last is through."""
         self._turns.loading()
         self.look()
+        self._wait(self._turns.busy)
+
+    def _wait(self, waits: bool) -> None:
+        for pool in self._tiers[1:]:
+            if pool is not None and pool.waits != waits:
+                pool.waits = waits
+                pool.held()
 
     # ---- rows
 
