@@ -13,7 +13,7 @@ SSD ?= .
 CALIBRATE ?= --verify
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format typecheck bench calibrate readme clean
+.PHONY: help run test lint format typecheck bench calibrate notebooks readme clean
 
 help:
 	@echo 'make run        set up, simulate scenarios/chatbot.yaml, print the answer'
@@ -22,7 +22,9 @@ help:
 	@echo 'make typecheck  mypy --strict on the package'
 	@echo 'make bench      wall time and memory beside their targets (TRACE=...)'
 	@echo 'make calibrate  measure this machine, its drive under SSD=DIR, and check the model against a real run (needs torch)'
+	@echo 'make notebooks  run the notebooks in place, and keep what they find'
 	@echo 'make readme     fill the README and docs/ with the output of runs'
+	@echo 'make example-report   write reports/example anew: a report of the chatbot, and its picture (needs Chromium)'
 	@echo 'make clean      remove .venv, caches and build outputs (reports stay)'
 
 $(BIN)/python:
@@ -71,6 +73,14 @@ calibrate: $(VENV)/.installed $(VENV)/.installed-torch
 readme: $(VENV)/.installed
 	$(BIN)/python -m tests.readme
 	$(BIN)/python -m tests.article
+
+notebooks: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.notebooks
+
+example-report: $(VENV)/.installed-dev
+	$(BIN)/simkv run scenarios/chatbot.yaml --out reports/chatbot
+	$(BIN)/simkv report reports/chatbot --out reports/example
+	$(BIN)/python -m tests.example reports/example/report.html reports/example/report.png
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

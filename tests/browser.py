@@ -21,6 +21,12 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _HARMLESS = ("data:", "blob:", "about:")
 
 
+def chromium() -> tuple[str | None, list[str]]:
+    """Return where Chromium is (None: nowhere), and the options that it needs here."""
+    program = next((found for name in _NAMES if (found := shutil.which(name))), None)
+    return program, ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Yield a headless Chromium. Without one tests are skipped, in CI they fail.
@@ -28,14 +34,13 @@ def browser() -> Iterator[Browser]:
     It lives as long as a file's tests: while it runs, nothing else in the process can run an event loop.
     """
     api = _needed("playwright.sync_api")
-    program = next((found for name in _NAMES if (found := shutil.which(name))), None)
+    program, options = chromium()
     if program is None:
         _missing(f"no Chromium is installed ({', '.join(_NAMES)}); on Debian: apt install chromium")
-    alone = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=alone)
-        yield chromium
-        chromium.close()
+        launched = playwright.chromium.launch(executable_path=program, args=options)
+        yield launched
+        launched.close()
 
 
 @pytest.fixture
