@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simkv.errors import InputError
-from simkv.report import compare, curves, run, sweep
+from simkv.report import compare, curves, plan, run, sweep
 from simkv.report.compare.sections import called
 from simkv.report.document import Document, Note, Section
 from simkv.report.every import every_figure
@@ -15,6 +15,7 @@ from simkv.report.files import damaged
 from simkv.report.folders import CURVES, PLAN, CurvesFolder, Folder, PlanFolder, RunFolder, SweepFolder
 from simkv.report.player import player
 from simkv.report.sliders import sliders
+from simkv.report.telling import listed
 
 _CURVES_AFTER = ("closed-form", "question", "answer")
 _PLAYER_AFTER = ("resources", "over-time", "hit-rates", "latency", "answer")
@@ -29,8 +30,7 @@ def document(folders: Sequence[Folder], title: str | None = None, no_curves: str
     """
     parts = list(_parts(folders, no_curves))
     found = [section for name, sections in parts for section in _named(sections, name if len(parts) > 1 else None)]
-    names = list(dict.fromkeys(folder.name for folder in folders))
-    return Document(title or ", ".join(names), _subtitle(folders), found)
+    return Document(title or _title(folders), _subtitle(folders), found)
 
 
 def _parts(folders: Sequence[Folder], no_curves: str | None) -> Iterator[tuple[str, list[Section]]]:
@@ -47,8 +47,6 @@ def _of_one(folder: SweepFolder | PlanFolder | CurvesFolder) -> list[Section]:
     if isinstance(folder, SweepFolder):
         return sweep.sections(folder)
     if isinstance(folder, PlanFolder):
-        from simkv.report import plan
-
         return _read(lambda: plan.sections(folder), folder.path / PLAN)
     return _read(lambda: curves.sections(folder.answer), folder.path / CURVES)
 
@@ -73,8 +71,7 @@ def _runs(runs: Sequence[RunFolder]) -> list[Section]:
     """Return several runs against the first, and then what each has to say for itself."""
     found = compare.sections(runs)
     for name, folder in zip(called(runs), runs, strict=True):
-        answer = next(section for section in run.sections(folder) if section.key == "answer")
-        found.append(replace(answer, key=f"run-{name}", title=f"By itself: {name}"))
+        found.append(replace(run.answered(folder), key=f"run-{name}", title=f"By itself: {name}"))
     return found
 
 
@@ -117,6 +114,14 @@ def _named(sections: Sequence[Section], part: str | None) -> Iterator[Section]:
         yield (
             section if part is None else replace(section, key=f"{part}-{section.key}", title=f"{part}: {section.title}")
         )
+
+
+def _title(folders: Sequence[Folder]) -> str:
+    """Return the scenario's name; of several runs and nothing else, what they are called."""
+    runs = [folder for folder in folders if isinstance(folder, RunFolder)]
+    if 1 < len(runs) == len(folders):
+        return f"{listed(called(runs))} compared"
+    return ", ".join(dict.fromkeys(folder.name for folder in folders))
 
 
 def _subtitle(folders: Sequence[Folder]) -> str:

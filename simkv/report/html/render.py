@@ -26,8 +26,8 @@ TONES: Mapping[str, Mapping[str, str]] = {
     "warning": {"icon": "!", "word": "Warning"},
     "plain": {"icon": "i", "word": "Note"},
 }
-_PROSE, _WORD = 40, 28
-"""Letters from which on a cell needs room, and a word may be broken."""
+_TIGHT, _PROSE, _WORD = 12, 40, 28
+"""Letters up to which a figure stays in one line, from which on a cell needs room, and a word may be broken."""
 _ENDS_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _ENDING = re.compile("[<>&\u2028\u2029]")
 
@@ -133,6 +133,7 @@ def _label(table: Table) -> str:
 def _classes(cell: Cell, right: bool) -> str:
     found = {
         "right": right,
+        "tight": right and len(cell.text) <= _TIGHT,
         f"is-{cell.tone}": cell.tone != "plain",
         "prose": not right and len(cell.text) > _PROSE,
         "breaks": any(len(word) > _WORD for word in cell.text.split()),
