@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 from simkv import units
 from simkv.api.shown import Picture
@@ -45,7 +46,7 @@ def over_axis(result: SweepResult, metric: str, over: str | None) -> Picture:
         line.sort(key=lambda place: place.at)
     axis = plots.Axis(name, {at: value for value, at in sizes.items()}, words=not measured)
     label = _labelled(metric)
-    title = f"{metric} {_course(lines)} {name}"
+    title = f"{metric} {_course(lines, name, axis.ticks)}"
     return Picture(title, lambda file, form: plots.over_axis(axis, lines, label, file, form))
 
 
@@ -95,7 +96,16 @@ def _labelled(metric: str) -> str:
     return f"{metric} ({unit})" if unit else metric
 
 
-def _course(lines: Mapping[str, list[plots.Place]]) -> str:
-    """Say what the metric does along the axis, where all lines agree."""
-    ways = {(line[-1].value > line[0].value) - (line[-1].value < line[0].value) for line in lines.values()}
-    return _WAYS[ways.pop()] if len(ways) == 1 else "over"
+def _course(lines: Mapping[str, list[plots.Place]], name: str, ticks: Mapping[float, str]) -> str:
+    """Say what the metric does along the axis ``name``, where all lines agree."""
+    ways = {_way([place.value for place in line]) for line in lines.values()}
+    if len(ways) == 1 and (way := ways.pop()) is not None:
+        return f"{_WAYS[way]} {name}"
+    tops = {max(line, key=lambda place: place.value).at for line in lines.values()}
+    return f"is highest at {name}\u00a0=\u00a0{ticks[tops.pop()]}" if len(tops) == 1 else f"over {name}"
+
+
+def _way(values: Sequence[float]) -> int | None:
+    """Return 1 where values never fall, -1 where they never rise, 0 where they do neither, None where they do both."""
+    steps = {(b > a) - (b < a) for a, b in pairwise(values)} - {0}
+    return None if len(steps) > 1 else steps.pop() if steps else 0
