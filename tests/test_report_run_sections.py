@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simkv.errors import InputError
 from simkv.report.document import Cell, Code, Details, Facts, Figure, Note, Section, Table, Text
 from simkv.report.folders import RunFolder
-from simkv.report.run import sections
+from simkv.report.run import answered, sections
 from simkv.results.metrics import METRICS
 from simkv.results.quantity import seconds
 from tests.report_runs import FEW, all_blocks, changed, figures, folder_of, made_up, shipped
@@ -288,3 +288,16 @@ def test_resources_mark_what_binds_and_say_what_each_can_carry() -> None:
     assert link[4].exact == 12e9
     assert link[3].exact == pytest.approx(folder.summary["bytes"]["h2d"] / folder.summary["makespan_s"])
     assert np.isclose(link[3].exact / link[4].exact, folder.summary["utilization"]["h2d"], rtol=0.05)
+
+
+def test_resources_tell_of_swaps_and_of_warm_tiers() -> None:
+    swap = {"requests": 9, "refused": 1, "out_bytes": 2**30, "in_bytes": 2**31}
+    warm = {"requests": 500, "time_s": 60.0, "settled": True, "written": {"vram": 2.0, "dram": 0.5, "ssd": None}}
+    said = texts(sections(changed(made_up(50), swap=swap, warm_tiers=warm, preemptions=10)))
+    assert "9 preempted requests; 1.00 GiB out and 2.00 GiB back in; DRAM refused 1" in said
+    assert any("VRAM written 2.00 times over, DRAM written 0.500 times over; longer would" in text for text in said)
+
+
+def test_answered_is_the_first_section_alone() -> None:
+    folder = shipped("article-toy")
+    assert answered(folder) == sections(folder)[0]

@@ -42,7 +42,7 @@ def _answers(folder: RunFolder) -> list[str]:
     summary = folder.summary
     helps, because = summary["verdict"]["offload_helps"], summary["verdict"]["because"]
     ahead = _prefetch(summary)
-    if helps is not None:
+    if helps is not None and summary["baselines"].get("no_offload", {}).get("difference"):
         return [f"{_offload(summary, settings(folder))}.", because, *ahead]
     if "no_offload" in summary["baselines"]:
         first, stop, rest = because.partition(". ")

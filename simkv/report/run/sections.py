@@ -37,6 +37,12 @@ _SECTIONS: tuple[tuple[str, str, Build], ...] = (
 )
 
 
+def answered(folder: RunFolder) -> Section:
+    """Return the answer of the run in ``folder`` alone, the first of its sections."""
+    key, title, build = _SECTIONS[0]
+    return Section(key, title, build(folder))
+
+
 def sections(folder: RunFolder) -> list[Section]:
     """Return what there is to say of the run in ``folder``; a section that would be empty isn't there.
 
