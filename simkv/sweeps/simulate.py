@@ -41,10 +41,13 @@ class Written:
 
     @property
     def as_given(self) -> str:
-        """The scenario as it was given, what was set over it in comments at its end."""
-        ends = "" if self.text.endswith("\n") else "\n"
-        lines = [f"{_SET}{' '.join(assignment.split())}\n" for assignment in self.assignments]
-        return self.text + ends + "".join(lines)
+        """The scenario as it was given, what was set over it in comments at its end, in the place of older ones."""
+        lines = self.text.splitlines(keepends=True)
+        while lines and lines[-1].startswith(_SET):
+            lines.pop()
+        text = "".join(lines)
+        ends = "" if text.endswith("\n") else "\n"
+        return text + ends + "".join(f"{_SET}{' '.join(assignment.split())}\n" for assignment in self.assignments)
 
 
 def settings_of(text: str) -> list[str]:
