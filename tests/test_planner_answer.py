@@ -182,3 +182,26 @@ def test_plan_for_the_most_does_not_speak_of_headroom_used_up(planned: tuple[Pat
 
     assert "and the headroom used up" in planned[1]
     assert held_to({"objective": "goodput"}) == held_to({"objective": "users"}) == "several seeds"
+
+
+def test_plan_report_has_every_candidate_and_the_answer_that_it_is_tested_with_looks_like_a_real_one(
+    planned: tuple[Path, str], answer: dict[str, Any]
+) -> None:
+    from simkv.report.folders import PlanFolder, read_folder
+    from simkv.report.plan import sections
+    from tests.report_blocks import table
+    from tests.test_report_plan import REAL
+
+    folder = read_folder(planned[0])
+    assert isinstance(folder, PlanFolder)
+    rows = table(sections(folder), "candidates").rows
+    assert {row[0].text for row in rows} == {row["name"] for row in answer["candidates"]}
+    assert (planned[0] / "scenario.yaml").read_text() == SMALL
+    assert _shape(json.loads(REAL.read_text()) | {"observed": None}) == _shape(answer)
+
+
+def _shape(value: Any, depth: int = 3) -> Any:
+    """Return the keys of an answer; what hangs on the scenario isn't looked into."""
+    if not isinstance(value, dict) or not depth:
+        return None
+    return {key: _shape(one, depth - 1) for key, one in value.items() if key not in ("engine_flags", "figures")}
