@@ -25,6 +25,8 @@ _LONGEST_TICK = 14
 _WRITTEN_CELLS, _WRITTEN_COLUMNS = 60, 7
 _MOST_ROWS = 16
 _DARK = 0.5
+_ON_DARK, _ON_LIGHT = "#F7F7F7", "#101010"
+"""Of letters on a map, whose own colours don't follow those of a page."""
 _ROOM = 1.08
 _DECADES = 300.0
 _MARGIN = 0.1
@@ -129,7 +131,7 @@ def _write(axes: Axes, values: Sequence[Sequence[float]], scale: Scale, colours:
         for column, value in enumerate(cells):
             if not isnan(value):
                 red, green, blue, _ = colours[row][column]
-                ink = "white" if 0.3 * red + 0.59 * green + 0.11 * blue < _DARK else INK
+                ink = _ON_DARK if 0.3 * red + 0.59 * green + 0.11 * blue < _DARK else _ON_LIGHT
                 axes.text(
                     column, row, scale.tick(float(f"{value:.3g}")), ha="center", va="center", fontsize=7.5, color=ink
                 )

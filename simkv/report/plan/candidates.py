@@ -29,10 +29,11 @@ def candidates(answer: Mapping[str, Any]) -> Iterator[Block]:
         yield _figure(answer)
     if rows:
         few = len(rows) > _FEW
-        caption = f"The best {_FEW} of {count(len(rows))}. " if few else ""
-        yield _table(answer, rows[:_FEW], "" if few else "candidates", f"{caption}{_key(answer)}")
+        caption = f"The best {_FEW} of {count(len(rows))}" if few else ""
+        yield _table(answer, rows[:_FEW], "" if few else "candidates", caption)
+        yield Text(_key(answer))
         if few:
-            yield Details(f"All {count(len(rows))} candidates", [_table(answer, rows, "candidates", _key(answer))])
+            yield Details(f"All {count(len(rows))} candidates", [_table(answer, rows, "candidates", "")])
     else:
         yield Text("No candidate was simulated.")
     yield from _not_simulated(answer)

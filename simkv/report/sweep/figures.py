@@ -43,6 +43,7 @@ def _of_metric(result: SweepResult, metric: Named, objectives: Sequence[Objectiv
     fixed = _fixed(result, metric, objectives)
     kept = [(setting, value) for setting, value in rows if _within(setting, fixed or {})]
     free = [axis for axis in _strongest(result, metric.name) if axis not in (fixed or {})]
+    told = [axis for axis in result.axes if axis in free]
     note = ""
     if fixed is None:
         note = f"A dot is a setting; {listed(result.axes)} vary, and not every combination was simulated."
@@ -51,10 +52,10 @@ def _of_metric(result: SweepResult, metric: Named, objectives: Sequence[Objectiv
         note = f"The slice at {where(fixed)}, in which {lies} lies."
     return Figure(
         name=f"sweep-{metric.name}",
-        finding=_finding(metric, kept, free),
+        finding=_finding(metric, kept, told),
         draw=_dots(result, metric, kept, free[0]) if fixed is None else _drawn(result, metric, kept, free),
         data=_data(result, metric, rows),
-        alt=_alt(metric, kept, free, note),
+        alt=_alt(metric, kept, told, note),
         note=note,
     )
 
