@@ -235,3 +235,19 @@ def test_player_articles_program_plays_twelve_blocks_on_three_and_eight_places()
     assert data["policy"]["eviction"] == "lru" and data["policy"]["lambda"] == 1.0
     assert_same(recording, data)
     assert D2H in recording.transfers["lane"]
+
+
+def test_player_serving_fills_its_tiles_and_never_more() -> None:
+    sets = ["workload.requests=250", "engine.num_gpu_blocks=3000", "tiers.dram.capacity=10GiB", "run.baselines=[]"]
+    result = run_scenario(resolve("scenarios/chatbot.yaml", sets), record=(PLAYER,))
+    widget = player(result.data.recordings[0], result.summary, result.resolved)
+    assert widget is not None
+    data = json.loads(json.dumps(widget.data))
+    for share in (0.0, 0.3, 0.6, 1.0):
+        until = share * (data["window"]["end_s"] - data["window"]["begin_s"])
+        drawn = played(data, until)
+        for number, pool in enumerate(data["pools"]):
+            used = sum(one[0] == number for one in drawn)
+            used += level(data, "hidden", number, until) + level(data, "private", number, until)
+            assert 0.9 * pool["capacity_blocks"] < used <= pool["capacity_blocks"]
+    assert len(data["cells"]["label"]) <= cells.MOST_CELLS and len(json.dumps(data)) < 500_000

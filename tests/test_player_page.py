@@ -240,6 +240,15 @@ def test_player_page_tells_a_blocks_story(opened: Page, recording: Recording, ac
     assert "in DRAM as the window begins" in story
 
 
+def test_player_page_story_can_be_closed(page: Page, text: str) -> None:
+    show(page, text, width=380)
+    page.locator(".tile[data-cell]").first.click()
+    assert page.locator(".story").get_attribute("data-cell") != "-1"
+    page.locator(".story-close").click()
+    assert page.locator(".story").get_attribute("data-cell") == "-1"
+    assert not page.locator(".story-close").is_visible()
+
+
 def test_player_page_arrows_go_from_block_to_block(opened: Page) -> None:
     tile = opened.locator('.tile[tabindex="0"]')
     assert tile.count() == 1

@@ -35,7 +35,10 @@ class Player {
       seek: (time) => { this.pause(); this.controls.aloud(false); this.seek(time); },
     });
     this._buildStage();
-    this.story = new Story(this.replay, this.clock);
+    this.story = new Story(this.replay, this.clock, () => {
+      this.hovered = NONE;
+      this.choose(NONE);
+    });
     const body = html("div", "player-body");
     body.append(this.stage, this.story.node);
     const { node, scrubber, status } = this.controls;

@@ -1,7 +1,8 @@
 /* The story of a block. */
 
 class Story {
-  constructor(replay, clock) {
+  /** `close()` is called when nobody wants to read it any more. */
+  constructor(replay, clock, close) {
     this.replay = replay;
     this.clock = clock;
     this.node = html("aside", "story");
@@ -9,7 +10,11 @@ class Story {
     this.title = html("strong", "story-title");
     this.state = html("p", "story-state");
     this.list = html("ol", "story-list");
-    this.node.append(this.title, this.state, this.list);
+    const shut = html("button", "story-close", "✕");
+    shut.type = "button";
+    shut.setAttribute("aria-label", "Close the story");
+    shut.addEventListener("click", close);
+    this.node.append(shut, this.title, this.state, this.list);
     this.cell = NONE;
     this.show(NONE);
   }
@@ -18,6 +23,7 @@ class Story {
     this.cell = cell;
     this.list.replaceChildren();
     this.lines = [];
+    this.last = NONE;
     this.node.dataset.cell = String(cell);
     if (cell < 0) {
       setText(this.title, "A block's story");
@@ -43,6 +49,7 @@ class Story {
   draw(time, state, heats, lam) {
     if (this.cell < 0) return;
     for (const [when, node] of this.lines) node.classList.toggle("ahead", when > time);
+    this._follow(this.lines.filter(([when]) => when <= time).length - 1);
     const where = [];
     for (let shelf = 0; shelf < this.replay.shelves; shelf += 1) {
       const at = shelf * this.replay.cells + this.cell;
@@ -55,6 +62,14 @@ class Story {
       where.push(`in ${name}, score ${heat.score.toFixed(2)} = ${parts}`);
     }
     setText(this.state, `${this.about}. Now ${where.length ? where.join("; ") : "in no tier"}.`);
+  }
+
+  /** Keep the last line that is not ahead in sight. */
+  _follow(last) {
+    if (last === this.last) return;
+    this.last = last;
+    const { offsetTop, offsetHeight } = last < 0 ? this.list : this.lines[last][1];
+    this.list.scrollTop = offsetTop + offsetHeight - this.list.offsetTop - this.list.clientHeight;
   }
 
   _tell(cell) {
