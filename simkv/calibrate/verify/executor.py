@@ -33,6 +33,7 @@ from simkv.sim.active.work import Flight, Work
 from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
+from simkv.sim.record.errand import STORE
 from simkv.sim.replica import Surroundings
 
 
@@ -272,7 +273,7 @@ def _write_really(engine: RealEngine, store: ActiveStore) -> None:
     """Let what ``store`` writes down be taken from the pool."""
     decided = store.write_down
 
-    def write_down(seq: Sequence, blocks: Any, pieces: int) -> None:
+    def write_down(seq: Sequence, blocks: Any, pieces: int, purpose: int = STORE) -> None:
         seq.homes.settle(blocks)
         assert isinstance(store.traffic, RealTraffic)
         layers, slots = range(engine.rig.hot.layers), engine.rig.hot.slots
@@ -284,6 +285,6 @@ def _write_really(engine: RealEngine, store: ActiveStore) -> None:
             )
             for tier, places, rows in engine.runner.routes([int(seq.base + block) for block in blocks])
         ]
-        decided(seq, blocks, pieces)
+        decided(seq, blocks, pieces, purpose)
 
     store.write_down = write_down  # type: ignore[method-assign]
