@@ -59,13 +59,19 @@ def _shelves(pools: Sequence[Pool], rows: Sequence[Row], filled: Sequence[Sequen
 
 
 def _figure(pools: Sequence[Pool], filled: Sequence[Sequence[int]]) -> list[Block]:
-    """Return how full the shelves with bounds were, as bars."""
-    bounded = [(index, pool) for index, pool in enumerate(pools) if pool.capacity_blocks]
-    if not bounded:
+    """Return how full the tiers with bounds were, all their shelves together, as bars."""
+    room: dict[int, int] = {}
+    used: dict[int, list[int]] = {}
+    for index, pool in enumerate(pools):
+        if pool.capacity_blocks:
+            room[pool.tier] = room.get(pool.tier, 0) + pool.capacity_blocks
+            before = used.get(pool.tier, [0] * len(filled))
+            used[pool.tier] = [sum(both) for both in zip(before, (each[index] for each in filled), strict=True)]
+    if not room:
         return []
-    names = [pool.name(pools) for _, pool in bounded]
-    shares = [[each[index] / (pool.capacity_blocks or 1) for each in filled] for index, pool in bounded]
-    table = Data(("shelf", *(f"{moment}_share" for moment in _MOMENTS)), _rows(names, shares))
+    names = [_tier(tier) for tier in room]
+    shares = [[blocks / room[tier] for blocks in used[tier]] for tier in room]
+    table = Data(("tier", *(f"{moment}_share" for moment in _MOMENTS)), _rows(names, shares))
     alt = ". ".join(f"{name} is {_course(each)}" for name, each in zip(names, shares, strict=True))
     return [Figure("player_shelves_filled", _found(names, shares), partial(_draw, names, shares), table, f"{alt}.")]
 
@@ -80,7 +86,7 @@ def _found(names: Sequence[str], shares: Sequence[Sequence[float]]) -> str:
     if abs(each[-1] - each[0]) >= _FELT:
         return f"{name} goes from {share(each[0])} to {share(each[-1])} full within the window"
     full = ", ".join(f"{name} {share(each[-1])}" for name, each in zip(names, shares, strict=True))
-    return f"The shelves stay as full as they are: {full}"
+    return f"The tiers stay as full as they are: {full}"
 
 
 def _course(shares: Sequence[float]) -> str:
