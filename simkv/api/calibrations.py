@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkv import units
-from simkv.api.given import StrPath, arguments_named
+from simkv.api.given import Quantity, StrPath, arguments_named, si
 from simkv.api.progress import Progress, silent
 from simkv.api.shown import Picture, clean, page
 from simkv.errors import InputError, Problem, unknown
@@ -137,7 +137,7 @@ def calibration(
     model: str | None = None,
     dtype: str | None = None,
     threads: int | None = None,
-    hot_pool: str | float | None = None,
+    hot_pool: Quantity | None = None,
     name: str | None = None,
     only: Sequence[str] | None = None,
     progress: Progress | None = None,
@@ -155,7 +155,7 @@ def calibration(
         return Calibration(read_profile(path))
     from simkv.calibrate.opening import check_verifiable, kind_of, open_bench
 
-    pool = None if hot_pool is None else float(hot_pool if not isinstance(hot_pool, str) else _size(hot_pool))
+    pool = None if hot_pool is None else si(hot_pool, "size", "hot_pool")
     with arguments_named():
         bench = open_bench(
             kind_of(device), quick=quick, ssd_path=Path(ssd_path) if ssd_path is not None else None, model=model,
@@ -182,13 +182,6 @@ def _tasks(bench: Bench, only: Sequence[str] | None) -> tuple[Task, ...]:
         if kind not in kinds.values():
             raise unknown("kind of measurement", kind, list(dict.fromkeys(kinds.values())), "only")
     return tuple(task for task in tasks if kinds[task.key] in asked)
-
-
-def _size(text: str) -> float:
-    try:
-        return float(units.parse(text, "size"))
-    except units.QuantityError as error:
-        raise InputError(Problem(error.reason, error.mend, path="hot_pool", value=units.shown(text))) from None
 
 
 def _measured(bench: Bench, tasks: tuple[Task, ...], name: str | None, verify: bool, tell: Progress) -> Profile:

@@ -53,7 +53,7 @@ class InMemory(RunFolder):
     @cached_property
     def recording(self) -> Recording | None:
         """What ``recording.json`` would hold."""
-        return next(iter(self._run.data.recordings), None)
+        return next((one for one in self._run.data.recordings if one.rule == "latest"), None)
 
     @cached_property
     def curves(self) -> Mapping[str, Any] | None:

@@ -8,18 +8,13 @@ sense, and InfeasibleError where not even one sequence fits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
-from simkv import units
-from simkv.api.given import arguments_named
+from simkv.api.given import Quantity, arguments_named, si
 from simkv.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from simkv.calc.answer import Answer
-    from simkv.units import DimensionName
-
-Quantity: TypeAlias = str | float
 
 
 class Formula(Mapping[str, Any]):
@@ -76,7 +71,7 @@ def concurrency(free: Quantity, sequence: Quantity, residency: float = 1.0) -> F
     from simkv.calc.concurrency import concurrency as of_sizes
 
     with arguments_named():
-        return Formula(of_sizes(_si(free, "size", "free"), _si(sequence, "size", "sequence"), residency))
+        return Formula(of_sizes(si(free, "size", "free"), si(sequence, "size", "sequence"), residency))
 
 
 def concurrency_of(
@@ -104,7 +99,7 @@ def t_avg(p_hit: float, t_vram: Quantity, t_mem: Quantity) -> Formula:
     from simkv.calc.average import two_tiers
 
     with arguments_named():
-        return Formula(two_tiers(p_hit, _si(t_vram, "time", "t_vram"), _si(t_mem, "time", "t_mem")))
+        return Formula(two_tiers(p_hit, si(t_vram, "time", "t_vram"), si(t_mem, "time", "t_mem")))
 
 
 def t_avg_of(
@@ -139,8 +134,8 @@ def speedup(
         moved = ""
         if transfer is None:
             assert size is not None and bandwidth is not None
-            transfer, moved = moving(_si(size, "size", "size"), _si(bandwidth, "rate", "bandwidth"))
-        times = _si(compute, "time", "compute"), _si(transfer, "time", "transfer")
+            transfer, moved = moving(si(size, "size", "size"), si(bandwidth, "rate", "bandwidth"))
+        times = si(compute, "time", "compute"), si(transfer, "time", "transfer")
         return Formula(of_times(*times, beta, layers, moved))
 
 
@@ -191,21 +186,9 @@ def scores(last_use: Sequence[float], counts: Sequence[float], lam: float) -> li
         return of_ranks(last_use, counts, lam)
 
 
-def _si(value: Quantity, dimension: DimensionName, name: str) -> float:
-    """Return a quantity in SI: a text with its unit, or a number that is in SI already."""
-    try:
-        found = float(value) if isinstance(value, int | float) else float(units.parse(value, dimension))
-    except units.QuantityError as error:
-        raise InputError(Problem(error.reason, error.mend, path=name, value=units.shown(value))) from None
-    if not isfinite(found) or found < 0:
-        mend = "give a finite value of at least 0"
-        raise InputError(Problem("is no such quantity", mend, path=name, value=units.shown(value)))
-    return found
-
-
 def _whole(value: Quantity, name: str) -> int:
     """Return a number of tokens, at least one."""
-    found = _si(value, "tokens", name)
+    found = si(value, "tokens", name)
     if found < 1 or found != int(found):
         raise InputError(Problem("is no number of tokens", "give a whole number above 0", path=name, value=str(value)))
     return int(found)

@@ -12,12 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from simkv import units
 from simkv.errors import InputError, Problem
-from simkv.units import shown
+from simkv.units import DimensionName, shown
 
 Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
 """Values by path, ``{"tiers.dram.capacity": "64GiB"}``, or texts ``PATH=VALUE``; a mapping replaces a section whole."""
 StrPath: TypeAlias = str | os.PathLike[str]
+Quantity: TypeAlias = str | float
+"""A text with its unit, or a number in SI."""
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 _PARAMETERS = {"import": "imports", "metric": "metrics", "policy": "policies", "capacity": "capacities"}
@@ -68,6 +71,18 @@ def plain(value: Any) -> Any:
 def folder_of(out: StrPath | None) -> Path | None:
     """Return where files go; None: nowhere."""
     return None if out is None else Path(out)
+
+
+def si(value: Quantity, dimension: DimensionName, name: str) -> float:
+    """Return a quantity in SI: a text with its unit, or a number that is in SI already."""
+    try:
+        found = float(value) if isinstance(value, int | float) else float(units.parse(value, dimension))
+    except units.QuantityError as error:
+        raise InputError(Problem(error.reason, error.mend, path=name, value=units.shown(value))) from None
+    if not math.isfinite(found) or found < 0:
+        mend = "give a finite value of at least 0"
+        raise InputError(Problem("is no such quantity", mend, path=name, value=units.shown(value)))
+    return found
 
 
 @contextmanager

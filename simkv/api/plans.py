@@ -18,9 +18,10 @@ from simkv.jobs.workers import Workers
 from simkv.planner import answer as planning
 from simkv.planner.answer import PlanResult
 from simkv.planner.emit import ENGINES
-from simkv.planner.export import STORE, check_folder, claim, finding, moving, write
+from simkv.planner.export import SCENARIO, STORE, check_folder, claim, finding, moving, write
 from simkv.planner.means import Report
 from simkv.planner.space import plan_of
+from simkv.sweeps.export import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,8 +160,9 @@ def plan(
             check_folder(folder, base.name)
         kept = Store(folder / STORE) if folder is not None else nullcontext()
         with Workers(jobs, cluster) as workers, kept as store:
-            if store is not None:
+            if store is not None and folder is not None:
                 claim(store, base.name)
+                replace_file(folder / SCENARIO, lambda path: path.write_text(base.written.as_given, "utf-8"))
             result = planning.plan(
                 base.written, workers=workers, store=store, engines=engines, report=_report(progress),
                 observed=str(observed) if observed is not None else None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkv.api.given import Settings, StrPath, arguments_named
+from simkv.api.given import Quantity, Settings, StrPath, arguments_named, si
 from simkv.api.progress import Progress, silent
 from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
 from simkv.api.shown import Picture, clean, page
@@ -16,9 +16,15 @@ from simkv.errors import InputError, Problem, unknown
 from simkv.results.quantity import count, seconds
 from simkv.results.result import RunResult
 from simkv.results.words import LATENCIES
+from simkv.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from simkv.sim.record.recording import Wanted
+
+_TOLD = ("scenario", "question", "seed", "scenario_hash", "simkv_version")
+"""What a trace says of its run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +124,44 @@ class Run:
             write_result(self.result, place)
         return place
 
+    def save_trace(self, path: StrPath) -> Path:
+        """Write what happened, event by event, for ui.perfetto.dev; return where.
+
+        Raises InputError for a run that wasn't traced (``trace=True``), a window without anything of the run, and where
+        it can't be written.
+        """
+        from simkv.chrometrace import is_trace, write
+
+        place = Path(path)
+        found = [one for one in self.result.data.recordings if one.rule != "latest"]
+        if not found or found[-1].begin_s >= found[-1].run_end_s:
+            what = "nothing of this run was traced" if not found else "the window begins when the run is over"
+            raise InputError(Problem(what, "simulate it with trace=True, or another window", path="trace"))
+        if place.exists() and not is_trace(place):
+            what = "something that is no trace of simkv is there"
+            raise InputError(Problem(what, "name another file", path="path", value=shown(str(place))))
+        about = {name: self.summary[name] for name in _TOLD}
+        try:
+            write(found[-1], self.result.data, about, place)
+        except OSError as error:
+            what = f"can't be written: {error.strerror or error}"
+            raise InputError(Problem(what, "name another file", path="path", value=shown(str(place)))) from error
+        return place
+
+    def report(self, folder: StrPath, formats: Sequence[str] = ("html",)) -> list[Path]:
+        """Save the run to ``folder``, write a report of it there (html, md, pdf), and return the report's files.
+
+        Raises InputError for a form that there isn't, and where something else is there.
+        """
+        from simkv.report.compose import document
+        from simkv.report.folders import read_folder
+        from simkv.report.write import check_formats, write
+
+        with arguments_named():
+            forms = check_formats([formats] if isinstance(formats, str) else list(formats))
+            place = self.save(folder)
+            return write(document([read_folder(place)]), place, forms)
+
     def __repr__(self) -> str:
         facts = ", ".join(f"{label} {text}" for label, text in self._facts())
         return f"<simkv.Run of {clean(self.scenario.name)!r}: {facts}>"
@@ -142,20 +186,24 @@ def run(
     seed: int | None = None,
     audit: bool = False,
     step_exact: bool = False,
+    trace: bool | tuple[Quantity, Quantity] = False,
     progress: Progress | None = None,
 ) -> Run:
     """Simulate a scenario (or its file, or YAML text) with its baselines, and return what came of it.
 
     ``set``: values over the scenario's, by path. ``seed`` wins over ``run.seed``. ``audit`` checks the laws of
-    INVARIANTS.md on the way; ``step_exact`` walks every engine step: slow, the same answer. Writes nothing: see
-    ``Run.save``. Ctrl-C raises KeyboardInterrupt. Raises InputError for what is wrong with the scenario or its trace,
-    InfeasibleError where it can't work, LawError where an audited law doesn't hold.
+    INVARIANTS.md on the way; ``step_exact`` walks every engine step: slow, the same answer. ``trace`` keeps what
+    happened for ``Run.save_trace``: from the start as much as 200,000 events, or of a window, ``("100s", "130s")``.
+    Writes nothing: see ``Run.save``. Ctrl-C raises KeyboardInterrupt. Raises InputError for what is wrong with the
+    scenario or its trace, InfeasibleError where it can't work, LawError where an audited law doesn't hold.
     """
     from simkv.interrupt import Interrupt
+    from simkv.sim.record.recording import PLAYER
     from simkv.simulation import run_scenario
 
     loaded = load_scenario(scenario, set)
     _one_seed(loaded)
+    record = (PLAYER, *_traced(trace))
     tell = progress or silent
     with arguments_named(), Interrupt() as interrupt:
 
@@ -163,10 +211,26 @@ def run(
             interrupt.check()
             tell(share, "")
 
-        result = run_scenario(loaded.resolved, seed=seed, step_exact=step_exact, audit=audit, progress=progressed)
+        result = run_scenario(
+            loaded.resolved, seed=seed, step_exact=step_exact, audit=audit, progress=progressed, record=record
+        )
     if result.data.interrupted:
         raise KeyboardInterrupt
     return Run(loaded, result)
+
+
+def _traced(trace: bool | tuple[Quantity, Quantity]) -> Iterator[Wanted]:
+    """Yield what is to be recorded for a trace, if one is asked for."""
+    from simkv.sim.record.recording import TRACE_ROWS, Wanted
+
+    if trace is True:
+        yield Wanted("from_start", TRACE_ROWS, blocks=False)
+    elif trace:
+        begin_s, end_s = (si(time, "time", "trace") for time in trace)
+        if end_s <= begin_s:
+            mend = "give the earlier time first"
+            raise InputError(Problem("ends before it begins", mend, path="trace", value=shown(str(trace))))
+        yield Wanted("asked", TRACE_ROWS, False, begin_s, end_s)
 
 
 def _one_seed(scenario: Scenario) -> None:

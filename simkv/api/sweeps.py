@@ -188,16 +188,10 @@ def _asked(
 def _kept(do: Callable[..., SweepResult], folder: Path, written: Written, tell: Progress) -> SweepResult:
     """Do the sweep with its answers kept in ``folder``, and its files there at the end."""
     with Store(folder / FILE) as store:
-        replace_file(folder / SCENARIO, lambda path: path.write_text(_as_given(written), "utf-8"))
+        replace_file(folder / SCENARIO, lambda path: path.write_text(written.as_given, "utf-8"))
         result = do(store=store, report=_reporter(tell))
     write(result, folder)
     return result
-
-
-def _as_given(written: Written) -> str:
-    """Return the scenario as it was given, what was set over it in comments at its end."""
-    ends = "" if written.text.endswith("\n") else "\n"
-    return written.text + ends + "".join(f"# set {' '.join(one.split())}\n" for one in written.assignments)
 
 
 def _reporter(tell: Progress) -> Callable[[study.Tally], None]:
