@@ -168,11 +168,11 @@ def test_wrong_workload_is_told_at_its_key(workload: str, message: str) -> None:
 
 def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
     told = complaints(
-        "name: a b\nmodel: lama-3.1-8b\nhardware: h100\ntiers: {dram: {capacity: 200}}\nfoo: 1\n", "link.h2d=1 GB"
+        'name: " a b"\nmodel: lama-3.1-8b\nhardware: h100\ntiers: {dram: {capacity: 200}}\nfoo: 1\n', "link.h2d=1 GB"
     )
     assert [line.split(": ")[0:2] for line in told[1:]] == [
         ["s.yaml", "workload"],
-        ["s.yaml:1", 'name = "a b"'],
+        ["s.yaml:1", 'name = " a b"'],
         ["s.yaml:2", 'model = "lama-3.1-8b"'],
         ["s.yaml:4", "tiers.dram.capacity = 200"],
         ["s.yaml:5", "foo"],

@@ -37,11 +37,12 @@ def curves(
     from simkv.curves.folder import check_folder, text_of, write
     from simkv.curves.setting import read_setting
     from simkv.curves.study import NAMES, check_names
+    from simkv.scenario.naming import folder_name
     from simkv.sweeps.simulate import Written
 
     names = NAMES if only is None else check_names([part.strip() for part in only.split(",") if part.strip()])
     setting = read_setting(Written.read(scenario, seeded(assignments, seed)), points)
-    folder = out if out is not None else Path("reports") / f"{setting.scenario.name}-curves"
+    folder = out if out is not None else Path("reports") / f"{folder_name(setting.scenario.name)}-curves"
     check_folder(folder, setting.scenario.name)
     answer = _studied(setting, names, folder, jobs)
     write(answer, folder)

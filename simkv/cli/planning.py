@@ -17,6 +17,7 @@ from simkv.planner.emit import ENGINES
 from simkv.planner.export import SCENARIO, STORE, check_folder, claim, write
 from simkv.planner.space import plan_of
 from simkv.scenario.load import load_text
+from simkv.scenario.naming import folder_name
 from simkv.sweeps.export import replace_file
 from simkv.sweeps.simulate import Written
 
@@ -37,7 +38,7 @@ def carry_out(
     written = Written.read(scenario, assignments)
     plan_of(written)
     named = load_text(written.text, written.file, written.assignments).scenario.name
-    folder = out if out is not None else Path("reports") / f"{named}-plan"
+    folder = out if out is not None else Path("reports") / f"{folder_name(named)}-plan"
     check_folder(folder, named)
     with Workers(jobs, cluster) as workers, Store(folder / STORE) as store:
         claim(store, named)

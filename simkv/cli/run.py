@@ -38,6 +38,7 @@ def run(
     trace_window: WindowOption = None,
 ) -> None:
     """Simulate SCENARIO and write its result folder."""
+    from simkv.scenario.naming import folder_name
     from simkv.scenario.resolve import resolve
 
     values = list(assignments or ())
@@ -48,7 +49,7 @@ def run(
         _print_explained(resolved, as_json)
         return
     _one_seed(resolved)
-    folder = out if out is not None else Path("reports") / resolved.scenario.name
+    folder = out if out is not None else Path("reports") / folder_name(resolved.scenario.name)
     trace = Trace(trace_out, trace_window, folder)
     _simulate(resolved, folder, as_json, audit, step_exact, trace)
 

@@ -87,9 +87,10 @@ def sweep(
 ) -> None:
     """Simulate SCENARIO at every point of a grid; what is finished is kept, whatever happens."""
     from simkv.cli.sweeping import asked, carry_out, exit_where_all_failed, say_failures
+    from simkv.scenario.naming import folder_name
 
     what = asked(scenario, seeded(assignments, seed), grid or (), sample, replications)
-    folder = out if out is not None else Path("reports") / f"{what.name}-sweep"
+    folder = out if out is not None else Path("reports") / f"{folder_name(what.name)}-sweep"
     result = carry_out(what, folder, jobs, cluster)
     _print(result, folder, _names(metric), None, None, as_json)
     say_failures(result)

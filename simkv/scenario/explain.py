@@ -108,4 +108,6 @@ def _is_date(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=True)
+    """Return ``text`` in quotes: as JSON writes it, but for letters for which JSON takes two and YAML one."""
+    letters = (json.dumps(letter)[1:-1] if letter <= "\uffff" else f"\\U{ord(letter):08x}" for letter in text)
+    return f'"{"".join(letters)}"'

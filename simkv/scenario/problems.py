@@ -106,6 +106,8 @@ def _pattern(path: Path, context: Any, tree: Any, tags: tuple[str, ...], root: t
         return path, "not a currency", 'write its three letters, like "USD"', True
     if path[-1:] == ("date",):
         return path, "not a date", 'write it like "2026-05-01"', True
+    if path == ("name",):
+        return path, "not a name", "use one line of text, without what can't be seen", True
     return path, "not a name", "use letters, digits, '.', '_' and '-', beginning with a letter or digit", True
 
 

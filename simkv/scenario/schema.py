@@ -15,6 +15,7 @@ from simkv.formulas.memory import logged_kv_tokens
 from simkv.scenario import batch_schema as batch
 from simkv.scenario import presets
 from simkv.scenario.base import Named, Section
+from simkv.scenario.naming import TITLE
 from simkv.scenario.offload_schema import Offload
 from simkv.scenario.plan_schema import Plan
 from simkv.scenario.quantity import (
@@ -35,6 +36,7 @@ from simkv.scenario.sweep_schema import Replications, Sweep
 from simkv.scenario.workload_schema import Workload
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Title = Annotated[str, StringConstraints(pattern=TITLE, min_length=1, max_length=300)]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 CatalogueName = Annotated[
     str,
@@ -286,7 +288,7 @@ class Run(Section):
 class Scenario(Section):
     """One serving system, its load, and the question."""
 
-    name: Annotated[Name, Field(description="Letters, digits, '.', '_' and '-'; names the result's folder")]
+    name: Annotated[Title, Field(description="One line of text; names the result's folder, too")]
     question: Annotated[Text, Field(description="What the run shall answer; shown in reports")] = ""
     model: ModelRef
     hardware: HardwareRef
