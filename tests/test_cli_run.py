@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,13 @@ def test_progress_on_a_terminal_is_shown_and_wiped(
     assert "50%" in shown.err
     assert shown.err.endswith("\r\x1b[K")
     assert shown.out == ""
+
+
+def test_run_resolved_scenario_finds_what_lay_beside_the_scenario(folder: Path) -> None:
+    (folder / "mine").mkdir()
+    for name in ("article-toy.yaml", "article-toy.access.jsonl"):
+        shutil.copy(Path(__file__).parents[1] / "scenarios" / name, folder / "mine")
+    first = simkv("run", "mine/article-toy.yaml", "--json", "--out", "one")
+    again = simkv("run", "one/scenario.resolved.yaml", "--json", "--out", "two")
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == first.stdout

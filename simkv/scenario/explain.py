@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from simkv import units
-from simkv.scenario.base import Section
+from simkv.scenario.base import FileRef, Section
 from simkv.scenario.checks import idle_paths
 from simkv.scenario.leaves import items, leaves, written
 from simkv.scenario.resolve import Resolved
@@ -44,7 +45,7 @@ def budget_rows(resolved: Resolved) -> list[Row]:
 
 
 def to_yaml(resolved: Resolved) -> str:
-    """Return a scenario file with every value written out; running it gives the same result."""
+    """Return a scenario file with every value written out; running it from here gives the same result."""
     lines = ["# Every value of this run; behind each, where it came from. Runs again as it is.\n"]
     lines.extend(_yaml_section(resolved.scenario, (), resolved))
     return "".join(lines)
@@ -60,8 +61,15 @@ def _yaml_section(section: Section | dict[str, Any], path: Path, resolved: Resol
             yield f"{indent}{_key(key)}:\n"
             yield from _yaml_section(value, here, resolved)
         else:
-            line = f"{indent}{_key(key)}: {_flow(written(value, quantity))}"
+            line = f"{indent}{_key(key)}: {_flow(_placed(value) or written(value, quantity))}"
             yield f"{line}{' ' * max(1, 44 - len(line))}# {resolved.origin(here)}\n"
+
+
+def _placed(value: Any) -> str | None:
+    """Return how a file is found from the working directory, whichever folder the scenario lies in; None: no file."""
+    if not isinstance(value, FileRef):
+        return None
+    return value.given if os.path.exists(value.given) or not os.path.exists(value.path) else os.path.relpath(value.path)
 
 
 def _inline(value: Any) -> str:
