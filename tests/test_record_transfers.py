@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simkv.kvcache.access import TopK
+from simkv.scenario.resolve import resolve
 from simkv.sim.rundata import RunData
+from simkv.simulation import run_scenario
 from tests.active_factory import active_config, decoding
-from tests.record_factory import check_whole, recorded, rows, transfers
+from tests.record_factory import WHOLE, check_whole, recorded, rows, transfers
 from tests.sim_factory import BLOCK_BYTES, request, same
 from tests.test_swap import TWO, short
 from tests.test_tiers import PROMPT, REUSED, evicting, twice, waiting_for_its_turn, with_prefetch
+
+ROOT = Path(__file__).parents[1]
 
 
 def fates(data: RunData) -> list[str]:
@@ -167,3 +172,14 @@ def test_guesses_that_nobody_reads_are_wasted() -> None:
     assert wrong.active is not None and wrong.active.wasted > 0
     half = active(policy="next_step", accuracy=0.5, **SPARSE, h2d=1e6)
     assert fates(half).count("useful") > fates(wrong).count("useful")
+
+
+def test_prefetches_of_the_articles_program_are_all_wasted_and_of_the_corrected_one_hardly_any() -> None:
+    """In the program a block that is prefetched into a full VRAM is itself the one to go; corrected, it stays."""
+    found = {}
+    for name in ("article-toy", "article-toy-corrected"):
+        resolved = resolve(str(ROOT / "scenarios" / f"{name}.yaml"), ["run.baselines=[]"])
+        found[name] = fates(run_scenario(resolved, record=(WHOLE,)).data)
+    assert set(found["article-toy"]) == {"wasted"}
+    assert found["article-toy-corrected"].count("wasted") == 1
+    assert set(found["article-toy-corrected"]) == {"useful", "wasted"}

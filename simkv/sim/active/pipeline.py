@@ -12,13 +12,13 @@ from functools import partial
 from simkv.sim.active.computation import later, make_computation
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.active.measured import Measured
-from simkv.sim.active.traffic import Pieces, Traffic
+from simkv.sim.active.traffic import Load, Pieces, Traffic
 from simkv.sim.active.watch import Watch
 from simkv.sim.active.work import Work
 from simkv.sim.fabric import DEMAND, NEXT_STEP
 from simkv.sim.gauge import Gauge
 from simkv.sim.ledger import Done
-from simkv.sim.record.errand import LATE, USEFUL, WASTED
+from simkv.sim.record.errand import LATE, USEFUL, WASTED, Errand
 
 
 class StepRunner:
@@ -82,7 +82,7 @@ class StepRunner:
             self.gauge.update(self.clock._now)
             self.gauge.busy = busy
 
-    def bring(self, pieces: Pieces, call: Done) -> None:
+    def bring(self, pieces: Pieces, call: Done, errand: Errand | None = None) -> Load:
         """Load what the step needs; ``call`` is made when it is here."""
 
         def here() -> None:
@@ -92,7 +92,7 @@ class StepRunner:
         measured = self.traffic.measured
         self.traffic.need(1)
         measured.needed_s += self.traffic.service_s(pieces)
-        self.traffic.up(pieces, DEMAND, here)
+        return self.traffic.up(pieces, DEMAND, here, errand)
 
 
 class Ahead:

@@ -86,7 +86,8 @@ class Load:
 
     def judge(self, fate: int) -> None:
         """Settle what became of a prefetch."""
-        for errand in (self.errand, *self._errands):
+        self.errand.judge(fate)
+        for errand in self._errands:
             errand.judge(fate)
 
     def _through(self) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 
 from simkv.sim.active.pipeline import StepRunner
 from simkv.sim.active.traffic import Pieces
+from simkv.sim.active.work import Whole
 from simkv.sim.ledger import Done
 
 
@@ -121,14 +122,15 @@ class BlockByBlock(WholeStep):
             self.traffic.wait(True)
             self._load(chain, 0, self._compute)
 
-    def _load(self, chain: list[bool], at: int, over: Done) -> None:
+    def _load(self, chain: list[Whole], at: int, over: Done) -> None:
         if self.watch is not None:
             self.watch.loading()
         if at == len(chain):
             over()
             return
-        pieces = Pieces(0, self.layers) if chain[at] else Pieces(self.layers)
-        self.bring(pieces, partial(self._load, chain, at + 1, over))
+        block = chain[at]
+        pieces = Pieces(0, self.layers) if block.from_ssd else Pieces(self.layers)
+        block.load = self.bring(pieces, partial(self._load, chain, at + 1, over), block.errand)
 
     def _compute(self) -> None:
         waited = self.traffic.waiting

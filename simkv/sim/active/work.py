@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from simkv.sim.active.sequence import Sequence
 from simkv.sim.active.traffic import Load, Pieces
 from simkv.sim.ledger import Done
+from simkv.sim.record.errand import Errand
 
 
 class Flight:
@@ -73,6 +74,22 @@ class Late:
 
 
 @dataclass(slots=True)
+class Whole:
+    """A block that is loaded in all its layers at once."""
+
+    from_ssd: bool
+    errand: Errand
+    load: Load | None = None
+    """Once it has begun."""
+
+    def judge(self, fate: int) -> None:
+        """Settle what became of it, where it was fetched ahead of need."""
+        self.errand.judge(fate)
+        if self.load is not None:
+            self.load.judge(fate)
+
+
+@dataclass(slots=True)
 class Work:
     """One step, as the pipeline runs it."""
 
@@ -91,8 +108,8 @@ class Work:
     """Prefetches begun with this step."""
     host_s: float = 0.0
     """CPU time before the step can be launched."""
-    one_by_one: list[bool] | None = None
-    """In order, blocks that are loaded whole and one at a time (True: from SSD) instead of by layer."""
+    one_by_one: list[Whole] | None = None
+    """In order, blocks that are loaded whole and one at a time instead of by layer."""
     streamed: dict[Sequence, tuple[int, int]] = field(default_factory=dict)
     """Dense access: by sequence what each layer streams, blocks from DRAM and from SSD."""
     streams: bool = False

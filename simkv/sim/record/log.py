@@ -132,11 +132,6 @@ class Log:
 
     # ---- the window
 
-    @property
-    def is_half_full(self) -> bool:
-        """Whether half of its rows are used, or it is over."""
-        return not self.is_open or 2 * self._left <= self.wanted.most
-
     def open(self, begin_s: float) -> None:
         """Begin, or begin anew."""
         self._clear()

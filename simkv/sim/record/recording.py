@@ -54,8 +54,8 @@ Rule = Literal["from_start", "latest", "asked"]
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to record. ``from_start``: from the first arrival until ``most`` rows; ``asked``: from ``begin_s`` to
-    ``end_s`` of the run; ``latest``: begins anew whenever simulated time has grown fourfold and half of the rows are
-    used by then: the window lies in a long run's later part, and a short run is there from its first arrival."""
+    ``end_s`` of the run; ``latest``: begins anew whenever simulated time has grown fourfold and the window is over by
+    then: it lies in a long run's later part, and a run with few events is there as a whole."""
 
     rule: Rule
     most: int

@@ -55,7 +55,7 @@ class Windows:
             rule = log.wanted.rule
             if rule == "latest" and now >= self._again_s[log]:
                 self._again_s[log] = self._first_s + GROWTH * (now - self._first_s)
-                if log.is_half_full:
+                if not log.is_open:
                     self._open(log, now)
             elif rule == "asked":
                 self._look(log, now, next_s)
