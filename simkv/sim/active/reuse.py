@@ -50,8 +50,8 @@ class SharedHomes(Homes):
         """Enter blocks ``start .. end-1`` in DRAM's index, pinned.
 
         Returns how many must be written there (the others are there, or on their way, by somebody else), by which
-        transfer of the ledger, and what to call when that is through. None, changing nothing, where DRAM has no room: they and all that follow are
-        private.
+        transfer of the ledger, and what to call when that is through. None, changing nothing, where DRAM has no room:
+        they and all that follow are private.
         """
         index = self._pool.index
         if not self._shares or self.shared != start:
