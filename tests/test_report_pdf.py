@@ -68,7 +68,7 @@ def test_every_page_says_which_and_all_but_the_first_of_what():
         assert "A title of its own" in text
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", ["script", "long", "link", "lines", "right_to_left"])
 def test_hostile_name_is_text(name):
     content = page(document(HOSTILE[name]), DRAWINGS)
     annotations = [note.get_object() for one in read(content).pages for note in one.get("/Annots", [])]
