@@ -87,15 +87,22 @@ class SetText(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileRef:
-    """A file named in a scenario: as it was written, and where it is."""
+    """A file named in a scenario: as it was written, and where it is; equal where it is the same place."""
 
     given: str
     path: str
 
     def __str__(self) -> str:
         return self.given
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same place, however they were written."""
+        return isinstance(other, FileRef) and os.path.abspath(self.path) == os.path.abspath(other.path)
+
+    def __hash__(self) -> int:
+        return hash(os.path.abspath(self.path))
 
 
 def _file_ref(value: object, info: ValidationInfo) -> FileRef:
