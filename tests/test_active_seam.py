@@ -30,10 +30,10 @@ class Counting(Traffic):
 
     asked = 0
 
-    def up(self, pieces: Pieces, priority: int, done):  # type: ignore[no-untyped-def]
+    def up(self, pieces: Pieces, priority: int, done, errand=None):  # type: ignore[no-untyped-def]
         """Bring ``pieces`` up."""
         type(self).asked += len(pieces)
-        return super().up(pieces, priority, done)
+        return super().up(pieces, priority, done, errand)
 
 
 class OtherEngine(ActiveEngine):
