@@ -35,7 +35,7 @@ def test_shipped_scenario_loads_and_asks_a_question(path: Path) -> None:
 def test_shipped_scenario_resolved_loads_to_the_same(path: Path) -> None:
     resolved = resolve(str(path))
     of_a_run = resolved.scenario.model_copy(update={"sweep": None, "plan": None})
-    assert resolve_text(to_yaml(resolved), "elsewhere/resolved.yaml").scenario == of_a_run
+    assert resolve_text(to_yaml(resolved), str(path)).scenario == of_a_run
 
 
 def test_starter_loads() -> None:
