@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -14,14 +15,15 @@ STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") 
 class Interrupt:
     """While entered, the first Ctrl-C waits for :meth:`check`; a second one interrupts at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, stops: Sequence[signal.Signals] = STOPS) -> None:
+        self._stops = stops
         self._asked = False
         self._before: dict[signal.Signals, Any] = {}
         self._alone = threading.current_thread() is threading.main_thread()  # only there signals can be handled
 
     def __enter__(self) -> Interrupt:
         if self._alone:
-            taken = [number for number in STOPS if signal.getsignal(number) is not signal.SIG_IGN]
+            taken = [number for number in self._stops if signal.getsignal(number) is not signal.SIG_IGN]
             self._before = {number: signal.signal(number, self._note) for number in taken}
         return self
 

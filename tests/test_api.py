@@ -205,7 +205,7 @@ def test_sweep_pictures_and_tables_tell_what_they_are_of(sweep: simkv.Sweep) -> 
     lines = sweep.plot_metric("ttft_s.mean", over="workload.think_time")
     assert lines._repr_png_()[:4] == PNG and "workload.think_time" in lines.finding
     cloud = sweep.plot_pareto("ttft_s.mean:min,output_tokens_per_s:max")
-    assert cloud._repr_png_()[:4] == PNG and "4 settings" in cloud.finding
+    assert cloud._repr_png_()[:4] == PNG and "4 settings" in cloud.finding and cloud.note.startswith("1: ")
     assert list(sweep.table("ttft_s.p95").columns)[-1] == "ttft_s.p95"
     for wrong in (lambda: sweep.plot_metric("ttft"), lambda: sweep.plot_metric("ttft_s.mean", over="p")):
         with pytest.raises(simkv.InputError):
@@ -221,10 +221,11 @@ def test_sweep_pictures_and_tables_tell_what_they_are_of(sweep: simkv.Sweep) -> 
 )  # fmt: skip
 def test_sweep_picture_title_says_what_the_line_does(values: list[float], told: str) -> None:
     from simkv.api.points import _course
-    from simkv.plots.points import Place
+    from simkv.plots.sweep import Along, Line
 
-    line = [Place(float(at), value) for at, value in enumerate(values)]
-    assert _course({"": line}, "p", {float(at): str(at) for at in range(len(values))}) == told
+    places = [float(at) for at in range(len(values))]
+    along = Along("p", places, [str(at) for at in range(len(values))], measured=True)
+    assert _course([Line("", places, values, [0.0] * len(values))], along) == told
 
 
 def test_sweep_with_a_folder_goes_on_where_it_was(small: simkv.Scenario, tmp_path: Path) -> None:

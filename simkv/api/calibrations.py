@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -193,7 +194,7 @@ def _measured(bench: Bench, tasks: tuple[Task, ...], name: str | None, verify: b
 
     called = name or slug(device_name(bench.backend))
     machine = environment(bench.backend, bench.ssd_path)
-    with tempfile.TemporaryDirectory(prefix="simkv-") as folder, Interrupt() as interrupt:
+    with tempfile.TemporaryDirectory(prefix="simkv-") as folder, Interrupt((signal.SIGINT,)) as interrupt:
 
         def progressed(share: float, doing: str) -> None:
             interrupt.check()

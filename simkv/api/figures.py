@@ -77,4 +77,4 @@ def _figures(blocks: Iterable[Block]) -> Iterator[Figure]:
 
 def picture(figure: Figure) -> Picture:
     """Return a report's figure as a picture with its data."""
-    return Picture(figure.finding, figure.draw, figure.data)
+    return Picture(figure.finding, figure.draw, figure.data, figure.note)

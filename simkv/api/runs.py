@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -205,7 +206,7 @@ def run(
     _one_seed(loaded)
     record = (PLAYER, *_traced(trace))
     tell = progress or silent
-    with arguments_named(), Interrupt() as interrupt:
+    with arguments_named(), Interrupt((signal.SIGINT,)) as interrupt:
 
         def progressed(share: float) -> None:
             interrupt.check()
@@ -216,6 +217,7 @@ def run(
         )
     if result.data.interrupted:
         raise KeyboardInterrupt
+    result.data.steps.clear()  # summarised; a third of a long run's memory, and nothing here needs it
     return Run(loaded, result)
 
 

@@ -23,9 +23,11 @@ _LONGEST = 300
 class Picture:
     """A figure that a notebook shows as it stands; ``save`` writes it as PNG or SVG, with more dots an inch."""
 
-    def __init__(self, finding: str, draw: Draw, data: Data | None = None) -> None:
+    def __init__(self, finding: str, draw: Draw, data: Data | None = None, note: str = "") -> None:
         self.finding = finding
         """What is to be seen."""
+        self.note = note
+        """What marks stand for, and what isn't drawn; often empty."""
         self._draw = draw
         self._data = data
 
