@@ -224,7 +224,7 @@ def test_reading_guide_names_every_module() -> None:
     assert named - set(re.findall(r"[a-z_]+/?", simkv.__doc__ or "")) == set()
 
 
-@pytest.mark.parametrize("package", ["jobs", "sweeps", "curves"])
+@pytest.mark.parametrize("package", ["jobs", "sweeps", "curves", "api"])
 def test_module_table_names_every_module(package: str) -> None:
     table = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     modules_there = {path.stem for path in (PACKAGE / package).glob("*.py")} - {"__init__"}
