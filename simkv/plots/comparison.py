@@ -52,7 +52,7 @@ def multiples(rows: Mapping[str, Sequence[Multiple | None]], runs: Sequence[str]
         axes.set_yticks(range(len(labels)), labels=labels[::-1])
         axes.set_ylim(-0.7, len(labels) - 0.3)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel("times the first run (hollow: noise; no whisker: one figure a run)")
+        axes.set_xlabel("Times the first run (logarithmic)")
         if len(runs) > 1:
             axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(3, len(runs)))
 

@@ -64,7 +64,8 @@ def _multiples(names: Sequence[str], comparisons: Sequence[Comparison]) -> Itera
         for label, marks in rows.items()
     )  # fmt: skip
     yield Figure("differences", text, partial(multiples, rows, names[1:]), Data(heads, data),
-                 f"Each figure over that of {names[0]}, with its 95 % interval. {alt}.", wide=True)  # fmt: skip
+                 f"Each figure over that of {names[0]}, with its 95 % interval. {alt}.",
+                 "Hollow: noise. Without a line through it: a figure of the whole run.", wide=True)  # fmt: skip
 
 
 def _multiple(row: Row | None) -> Multiple | None:

@@ -161,7 +161,7 @@ def _signed(row: Row, value: float | None) -> str:
     if value is None:
         return MISSING
     shown = row.show(abs(value)).replace(" %", " points")
-    return f"{'−' if value < 0 else '+'}{shown}" if value else "0"
+    return f"{'-' if value < 0 else '+'}{shown}" if value else "0"
 
 
 def _warnings(named: Mapping[str, Columns]) -> Iterator[Block]:
