@@ -24,7 +24,7 @@ help:
 	@echo 'make calibrate  measure this machine, its drive under SSD=DIR, and check the model against a real run (needs torch)'
 	@echo 'make notebooks  run the notebooks in place, and keep what they find'
 	@echo 'make readme     fill the README and docs/ with the output of runs'
-	@echo 'make example-report   write reports/example anew: a report of the chatbot, and its picture (needs Chromium)'
+	@echo 'make example-report   write reports/example anew: a report of the chatbot, and its pictures (needs Chromium)'
 	@echo 'make clean      remove .venv, caches and build outputs (reports stay)'
 
 $(BIN)/python:
@@ -80,7 +80,7 @@ notebooks: $(VENV)/.installed-dev
 example-report: $(VENV)/.installed-dev
 	$(BIN)/simkv run scenarios/chatbot.yaml --out reports/chatbot
 	$(BIN)/simkv report reports/chatbot --out reports/example
-	$(BIN)/python -m tests.example reports/example/report.html reports/example/report.png
+	$(BIN)/python -m tests.example reports/example/report.html
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
