@@ -32,7 +32,7 @@ from tests import test_active_fuzz, test_tiers
 from tests.active_factory import active_config
 from tests.article_program import Program
 from tests.blocks_factory import hold_law, watched
-from tests.record_factory import rows
+from tests.record_factory import recorded, rows
 from tests.sim_factory import request
 
 ROOT = Path(__file__).parents[1]
@@ -209,6 +209,21 @@ def test_window_in_the_middle_begins_with_what_was_used_last_and_counts_the_rest
     assert known and all(0.0 <= used_s <= recording.begin_s for used_s in known)
     assert all(uses >= 1 for uses in recording.uses)
     hold_law(found, least=0)
+
+
+def test_window_of_more_sequences_than_are_followed_counts_what_the_others_hold_once() -> None:
+    config, source = scenario("long-context-active", "workload.output_tokens=80")
+    (recording,) = recorded(config, source, Wanted("latest", 7000, True)).recordings
+    assert recording.begin_s > 0
+    named = sum(
+        row["end"] - row["first"]
+        for row in rows(recording.blocks)
+        if (TIERS[row["tier"]], WHATS[row["what"]]) == ("vram", "there")
+    )
+    (private, *_) = [row["blocks"] for row in rows(recording.private) if row["tier"] == 0]
+    resident = 0.3 * sum(one.prompt_tokens for one in source.arrivals()) / 16
+    assert 0 < named < private, "one is followed, seven aren't"
+    assert recording.left_out_blocks[0] + named + private == pytest.approx(resident, rel=0.02)
 
 
 def test_extents_used_last_come_first_and_what_is_held_before_all() -> None:

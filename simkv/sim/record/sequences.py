@@ -246,7 +246,10 @@ class SequenceLog:
     # ---- as a window begins
 
     def snapshot(self, log: Log, most: int, left_out: dict[PoolLog, int]) -> int:
-        """Tell what is there, at most ``most`` runs; returns how many were told, and adds the other blocks by pool."""
+        """Tell what is there, at most ``most`` runs; returns how many were told, and adds the other blocks by pool.
+
+        What sequences that aren't followed have is private, and counted there.
+        """
         told = 0
         for seq, held in self._held.items():
             uses = used_before(seq, self.store.residency)
@@ -260,17 +263,7 @@ class SequenceLog:
                     number = int(held.brought[tier][first]) if column[first] == COMES else 0
                     often = int(uses[first:end].max()) if tier == 0 else 0
                     log.there(tier, pool.number, held.label, first, end, number, nan, often)
-        self._others(left_out)
         return told
-
-    def _others(self, left_out: dict[PoolLog, int]) -> None:
-        """Add what sequences that aren't followed have where."""
-        for seq in self.store.sequences.values():
-            if seq not in self._held:
-                for tier, column in enumerate(states(seq, self.store.residency, np.zeros(len(seq.homes.at)))):
-                    if column.any():
-                        pool = self._pool(tier)
-                        left_out[pool] = left_out.get(pool, 0) + int(np.count_nonzero(column))
 
     def _pool(self, tier: int) -> PoolLog:
         pool = self._tiers[tier]
