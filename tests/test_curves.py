@@ -11,8 +11,8 @@ import pytest
 
 from simkv.calc.concurrency import of_machine
 from simkv.catalog import load_hardware, load_model
-from simkv.curves import t_avg
-from simkv.curves.estimate import estimate
+from simkv.curves import score, t_avg
+from simkv.curves.estimate import Estimate, estimate
 from simkv.curves.house import House, residencies
 from simkv.curves.lengths import mean_lengths
 from simkv.curves.setting import Setting, read_setting
@@ -250,6 +250,17 @@ def test_lambda_with_room_for_everything_says_that_nothing_is_evicted(workers: W
     assert curve["marks"]["spread"] == 0
     assert curve["title"].startswith("λ makes no difference")
     assert "no tier is ever full" in curve["reads"][0]
+
+
+def test_lambda_rates_that_differ_by_rounding_are_called_alike() -> None:
+    rates = {lam: Estimate(rate, rate, rate) for lam, rate in ((0.0, 0.2), (0.5, 0.3 + 1e-16), (0.6, 0.3), (1.0, 0.3))}
+    assert score._alike(rates, max) == [0.5, 0.6, 1.0] and score._alike(rates, min) == [0.0]
+    gain = {"gain": 5.6e-17, "gain_low": 5.6e-17, "gain_high": 5.6e-17}
+    best = {"lambda": 0.5, "hit_rate": 0.3, "alike": [0.5, 0.6, 1.0]}
+    marks = {"article": best, "best": best, "best_over_article": gain, "best_over_lru": gain}
+    assert score._hit_most(best) == "λ = 0.5, 0.6 and 1 hit most"
+    assert score._hit_most({"alike": [k / 10 for k in range(2, 9)]}) == "7 λ between 0.2 and 0.8 hit most"
+    assert score._of_article(marks) == "The article's 0.5 to 0.8 holds here: none is better (as good as LRU)."
 
 
 def test_lambda_under_dense_access_is_left_out_with_the_reason(dense: dict[str, Any]) -> None:

@@ -110,7 +110,7 @@ def test_scenario_that_does_not_run_any_more_leaves_the_curves_out_and_says_why(
     resolved = folder / "scenario.resolved.yaml"
     resolved.write_text(resolved.read_text("utf-8").replace("llama-3.1-8b", "gone/config.json"), "utf-8")
     text = told_page(folder)
-    assert "Curves can&#39;t be drawn of this run any more" in text
+    assert "Curves can&#39;t be drawn of this run: " in text
     assert "gone/config.json" in text
 
 

@@ -80,8 +80,16 @@ def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, s
         with kept_in(run.path / CURVES_OF_RUN, "runs.sqlite"), Progress() as shown:
             curves_for(run, points, jobs, shown)
     except SimkvError as error:
-        return run, f"Curves can't be drawn of this run any more: {error}."
+        return run, f"Curves can't be drawn of this run: {_reasons(error)}."
     return read_folder(run.path), None
+
+
+def _reasons(error: Exception) -> str:
+    """Return what an error says in one line; the file that all of several problems are in isn't named again."""
+    from simkv.errors import InputError
+
+    several = isinstance(error, InputError) and len(error.problems) > 1
+    return "; ".join(problem.what for problem in error.problems) if several else str(error)  # type: ignore[attr-defined]
 
 
 def _print(files: Sequence[Path], as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from simkv.curves import words
@@ -20,6 +20,10 @@ _TIERS = ("vram", "dram", "ssd")
 _COUNTING = ("lfu", "score")
 _LITTLE = 0.005
 """Less of a hit rate is next to nothing."""
+_NAMED = 4
+"""Of equally good λ, so many are named one by one."""
+_ROUNDING = 1e-9
+"""Less than this is what sums of floating-point numbers are apart."""
 
 
 def _why_not(setting: Setting) -> str | None:
@@ -126,10 +130,11 @@ def _tiers(setting: Setting, runs: Runs) -> dict[str, float | None]:
 def _marks(setting: Setting, points: Points, answers: Answers) -> dict[str, Any]:
     hits = _hits(setting)
     rates = {lam: runs.over(hits) for lam, runs in points}
-    best = max(rates, key=lambda lam: rates[lam].mean)  # type: ignore[union-attr]
-    worst = min(rates, key=lambda lam: rates[lam].mean)  # type: ignore[union-attr]
-    inside = [lam for lam in rates if ARTICLE[0] <= lam <= ARTICLE[1]]
-    article = max(inside, key=lambda lam: rates[lam].mean, default=None)  # type: ignore[union-attr]
+    alike = _alike(rates, max)
+    best = next((lam for lam in alike if _in_article(lam)), alike[0])
+    worst = _alike(rates, min)[0]
+    inside = {lam: rate for lam, rate in rates.items() if _in_article(lam)}
+    article = _alike(inside, max)[0] if inside else None
     runs = dict(points)
 
     def gain(over: Runs | None) -> dict[str, float] | None:
@@ -139,7 +144,7 @@ def _marks(setting: Setting, points: Points, answers: Answers) -> dict[str, Any]
     return {
         "unit": "reads" if _of_reads(setting) else "prompt tokens",
         "of": "reads that are in VRAM as a step begins" if _of_reads(setting) else "prompt tokens that a tier has",
-        "best": {"lambda": best, "hit_rate": _mean(rates[best])},
+        "best": {"lambda": best, "hit_rate": _mean(rates[best]), "alike": alike},
         "worst": {"lambda": worst, "hit_rate": _mean(rates[worst])},
         "article": None if article is None else {"lambda": article, "hit_rate": _mean(rates[article])},
         "lru": _mean(answers["lru"].over(hits)),
@@ -152,12 +157,23 @@ def _marks(setting: Setting, points: Points, answers: Answers) -> dict[str, Any]
     }
 
 
+def _in_article(lam: float) -> bool:
+    return ARTICLE[0] <= lam <= ARTICLE[1]
+
+
+def _alike(rates: Mapping[float, Estimate | None], most: Callable[[Iterable[float]], float]) -> list[float]:
+    """Return the λ whose rate is the highest, or lowest, but for rounding."""
+    means = {lam: rate.mean for lam, rate in rates.items() if rate is not None}
+    end = most(means.values())
+    return [lam for lam, mean in means.items() if abs(mean - end) < _ROUNDING]
+
+
 def _mean(found: Estimate | None) -> float | None:
     return None if found is None else found.mean
 
 
 def _inert(marks: dict[str, Any]) -> bool:
-    return bool(marks["spread"] == 0 and marks["lru"] == marks["best"]["hit_rate"])
+    return bool(marks["spread"] < _ROUNDING and abs(marks["lru"] - marks["best"]["hit_rate"]) < _ROUNDING)
 
 
 def _title(marks: dict[str, Any]) -> str:
@@ -167,9 +183,18 @@ def _title(marks: dict[str, Any]) -> str:
     if not _tells(marks["best_over_worst"]):
         return f"λ hardly matters: from {words.percent(worst['hit_rate'])} to {words.percent(best['hit_rate'])}"
     return (
-        f"λ = {best['lambda']:g} hits most, {words.percent(best['hit_rate'])}; "
+        f"{_hit_most(best)}, {words.percent(best['hit_rate'])}; "
         f"LRU {words.percent(marks['lru'])}, LFU {words.percent(marks['lfu'])}"
     )
+
+
+def _hit_most(best: Mapping[str, Any]) -> str:
+    """``λ = 0.6 hits most``, or all of those that do."""
+    alike = best["alike"]
+    if len(alike) > _NAMED:
+        return f"{len(alike)} λ between {alike[0]:g} and {alike[-1]:g} hit most"
+    *others, last = (f"{lam:g}" for lam in alike)
+    return f"λ = {', '.join(others)} and {last} hit most" if others else f"λ = {last} hits most"
 
 
 def _tells(gain: dict[str, float] | None) -> bool:
@@ -192,7 +217,7 @@ def _reads(setting: Setting, marks: dict[str, Any], points: Points) -> Iterator[
         return
     best, worst = marks["best"], marks["worst"]
     yield (
-        f"λ = {best['lambda']:g} hits most, {words.percent(best['hit_rate'])}, λ = {worst['lambda']:g} least, "
+        f"{_hit_most(best)}, {words.percent(best['hit_rate'])}, λ = {worst['lambda']:g} least, "
         f"{words.percent(worst['hit_rate'])}: {_points(marks['best_over_worst'])} between them. LRU hits "
         f"{words.percent(marks['lru'])}, LFU {words.percent(marks['lfu'])}"
         + (f", a cache without limit {words.percent(marks['ceiling'])}." if marks["ceiling"] is not None else ".")
@@ -204,14 +229,19 @@ def _of_article(marks: dict[str, Any]) -> str:
     article, gap = marks["article"], marks["best_over_article"]
     if article is None:
         return "No point lies in the article's 0.5 to 0.8: give more --points."
-    if ARTICLE[0] <= marks["best"]["lambda"] <= ARTICLE[1]:
-        return f"The article's 0.5 to 0.8 holds here: the best lies in it ({_points(marks['best_over_lru'])} over LRU)."
+    if _in_article(marks["best"]["lambda"]):
+        lies = "the best lies in it" if len(marks["best"]["alike"]) == 1 else "none is better"
+        return f"The article's 0.5 to 0.8 holds here: {lies} ({_over_lru(marks['best_over_lru'])})."
     best_of_it = f"its best, λ = {article['lambda']:g} with {words.percent(article['hit_rate'])}"
     if not _tells(gap):
         return f"The article's 0.5 to 0.8 does no harm: {best_of_it}, is as good as any, within the interval."
     small = gap is not None and gap["gain"] < _LITTLE
     much = "costs next to nothing here" if small else "isn't best here"
     return f"The article's 0.5 to 0.8 {much}: {best_of_it}, lies {_points(gap)} below λ = {marks['best']['lambda']:g}."
+
+
+def _over_lru(gain: dict[str, float] | None) -> str:
+    return "as good as LRU" if gain is not None and abs(gain["gain"]) < _ROUNDING else f"{_points(gain)} over LRU"
 
 
 def _points(gain: dict[str, float] | None) -> str:

@@ -86,7 +86,7 @@ def _found(names: Sequence[str], shares: Sequence[Sequence[float]]) -> str:
     if abs(each[-1] - each[0]) >= _FELT:
         return f"{name} goes from {share(each[0])} to {share(each[-1])} full within the window"
     full = ", ".join(f"{name} {share(each[-1])}" for name, each in zip(names, shares, strict=True))
-    return f"The tiers stay as full as they are: {full}"
+    return f"The tiers are as full at the end of the window as at its beginning: {full}"
 
 
 def _course(shares: Sequence[float]) -> str:

@@ -25,6 +25,8 @@ _SPANS = 120
 _SEEN = 0.01
 """Resources that are less busy aren't drawn, unless they bind."""
 _FULL = 0.99
+_LATE = 0.95
+"""A tier that is full in this share of the time from then on, and until then, is full from then on."""
 _FAR = 2.0
 """The closed form of how many fit isn't drawn where it is more than so many times as high as all else."""
 _TINY = 0.02
@@ -161,16 +163,21 @@ def _occupancy(folder: RunFolder) -> Iterator[Figure]:
     said = [f"{names[key]} {share(usage[key]['mean'])} on average, {share(usage[key]['max'])} at most"
             for key in series.values]  # fmt: skip
     alt = f"Share of each tier's capacity that is taken, over the time of the run: {'; '.join(said)}."
-    note = "VRAM counts what only the cache holds: it is room as soon as someone needs it."
+    cached = "vram" in series.values and folder.timeseries["vram_cached_blocks"].any()
+    note = "VRAM counts what only the cache holds: it is room as soon as someone needs it." if cached else ""
     yield _figure("occupancy", series, lines, "Capacity taken (%)", 105, finding, alt, summary, note)
 
 
 def _full_from(name: str, key: str, series: Series) -> str:
-    """Say from when on a tier is full; nothing where it never is."""
-    for begin, value in zip(series.edges_s, series.values[key], strict=False):
-        if value >= _FULL:
-            return f"{name} is full {f'from {seconds(begin)} on' if begin > 0 else 'from the start'}"
-    return ""
+    """Say from when on a tier is full, where it stays so until nearly the end; nothing where it isn't ever."""
+    full = [value >= _FULL for value in series.values[key]]
+    if not any(full):
+        return ""
+    first, last = full.index(True), len(full) - 1 - full[::-1].index(True)
+    if last + 1 < _LATE * len(full) or sum(full[first : last + 1]) < _LATE * (last + 1 - first):
+        return f"{name} is full {share(sum(full) / len(full))} of the time"
+    begin_s = series.edges_s[first]
+    return f"{name} is full {f'from {seconds(begin_s)} on' if begin_s > 0 else 'from the start'}"
 
 
 def _bound(label: str, key: str, summary: Summary) -> str:
@@ -227,6 +234,6 @@ def _requests(folder: RunFolder) -> Iterator[Figure]:
     waits = float(columns["waiting"].mean())
     finding = f"{digits(running['mean'] or 0.0)} requests run at once on average, {most} at most"
     finding += f"; {digits(waits)} wait on average" if waits >= 0.005 else "; hardly any wait"
-    said = ", ".join(f"{labels.get(name, name)} {digits(values.max())} at most" for name, values in columns.items())
+    said = ", ".join(f"{labels.get(name, name)} {values.max():,.0f} at most" for name, values in columns.items())
     alt = f"Requests that run, wait and are held for loads over the time of the run, by samples: {said}."
     yield _figure("requests", series, lines, "Requests", None, finding, alt, summary, note)

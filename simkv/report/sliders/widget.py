@@ -23,6 +23,7 @@ _TITLES = {
     "concurrency": "C_max over p",
     "lambda": "Hit rate over λ",
 }
+_BINDING = {"article": "the article's bound", "overlap": "overlap, (T_c + T_t) / max(T_c, T_t),"}
 _BUDGET = "offload.vram_budget is one room for all sequences: no share of each bounds how many run"
 _UNSIMULATED = (
     "no closed form of the hit rate over λ exists, and there are no simulated points: `simkv curves` makes them"
@@ -189,6 +190,10 @@ def _instead(scene: Scene, at: Mapping[str, float], shown: list[str]) -> Table:
 _Row = tuple[Cell, Cell, Cell]
 
 
+def _sequences(count: int) -> str:
+    return f"{count:,} sequence{'s' if count != 1 else ''}"
+
+
 def _row(form: str, figures: str, text: str, value: float) -> _Row:
     return Cell(form), Cell(figures), Cell(text, value)
 
@@ -204,7 +209,7 @@ def _t_avg_rows(scene: Scene, at: Mapping[str, float]) -> Iterator[_Row]:
 def _t_step_rows(scene: Scene, at: Mapping[str, float]) -> Iterator[_Row]:
     compute_s, transfer_s = _times(scene, at, scene.step_sequences)
     serial_s, ideal_s = step_serial(compute_s, transfer_s), step_ideal(compute_s, transfer_s)
-    times = f"{seconds(compute_s)}, {seconds(transfer_s)}; {scene.step_sequences} sequences"
+    times = f"{seconds(compute_s)}, {seconds(transfer_s)}; {_sequences(scene.step_sequences)}"
     yield _row("T_step on demand = T_c + T_t", times, seconds(serial_s), serial_s)
     yield _row("T_step overlapped = max(T_c, T_t)", times, seconds(ideal_s), ideal_s)
 
@@ -213,11 +218,11 @@ def _speedup_rows(scene: Scene, at: Mapping[str, float]) -> Iterator[_Row]:
     compute_s, transfer_s = _times(scene, at, scene.speedup_sequences)
     most, bounds = feasible_beta(compute_s, transfer_s), speedup_bounds(compute_s, transfer_s)
     beta = min(at["beta"], most)
-    times = f"T_c {seconds(compute_s)}, T_t {seconds(transfer_s)}; {scene.speedup_sequences} sequences"
+    times = f"T_c {seconds(compute_s)}, T_t {seconds(transfer_s)}; {_sequences(scene.speedup_sequences)}"
     gained = speedup(compute_s, transfer_s, beta)
     yield _row("S = (T_c + T_t) / (T_c + (1 - β) T_t)", f"{times}, β {digits(beta)}", digits(gained), gained)
     yield _row("β at most min(1, T_c / T_t)", times, digits(most), most)
-    yield _row(f"S at most, {bounds.binding} binds", times, digits(bounds.value), bounds.value)
+    yield _row(f"S at most: {_BINDING[bounds.binding]} binds", times, digits(bounds.value), bounds.value)
     yield _row("S_max = 1 + T_t / T_c, the article's bound", times, digits(bounds.article), bounds.article)
 
 
