@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from math import isfinite, nan
 from typing import Any, get_args
 
@@ -50,9 +50,9 @@ def to_json(recording: Recording) -> bytes:
     """Return ``recording`` as one line of JSON, the same bytes for the same recording."""
     import orjson
 
-    times = {name: float(getattr(recording, name)) for name in _TIMES}
-    found = {"format": FORMAT, **asdict(recording), **times}
-    return orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"
+    parts = {field.name: getattr(recording, field.name) for field in fields(recording)}
+    times = {name: float(parts[name]) for name in _TIMES}
+    return orjson.dumps({"format": FORMAT, **parts, **times}, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"
 
 
 def from_json(text: bytes, file: str = RECORDING) -> Recording:

@@ -23,13 +23,17 @@ class Instant:
 
     def row(self, pool: PoolLog, what: int, label: int, first: int, end: int, transfer: int) -> None:
         """Write one row of ``blocks`` now."""
-        self._look()
+        now = self._clock._now
+        if now > self._at_s:
+            self._go_on(now)
         if self.sink is not None:
-            self.sink.blocks(self._clock._now, pool.tier, pool.number, what, label, first, end, transfer)
+            self.sink.blocks(now, pool.tier, pool.number, what, label, first, end, transfer)
 
     def stale(self, pool: PoolLog) -> None:
         """What ``pool`` holds privately has changed now."""
-        self._look()
+        now = self._clock._now
+        if now > self._at_s:
+            self._go_on(now)
         self._stale[pool] = pool.private_blocks
 
     def begin(self, sink: Sink | None) -> None:
@@ -38,13 +42,14 @@ class Instant:
         self.sink = sink
         self._at_s = self._clock._now
 
-    def _look(self) -> None:
-        if self._clock._now > self._at_s:
-            self.settle()
-            self._at_s = self._clock._now
+    def _go_on(self, now: float) -> None:
+        self.settle()
+        self._at_s = now
 
     def settle(self) -> None:
         """The instant is over: tell what is held privately since."""
+        if not self._stale:
+            return
         stale, self._stale = self._stale, {}
         for pool, blocks in stale.items():
             if self.sink is not None:

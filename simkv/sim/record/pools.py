@@ -66,7 +66,8 @@ class PoolLog:
     @property
     def private_blocks(self) -> int:
         """Blocks that running requests hold and no row names."""
-        return max(0, self.pool.private_blocks - self.named)
+        private = self.pool.private_blocks - self.named
+        return private if private > 0 else 0
 
     # ---- as a window begins
 
