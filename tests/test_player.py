@@ -235,6 +235,15 @@ def test_player_articles_program_plays_twelve_blocks_on_three_and_eight_places()
     assert data["policy"]["eviction"] == "lru" and data["policy"]["lambda"] == 1.0
     assert_same(recording, data)
     assert D2H in recording.transfers["lane"]
+    shelves = next(block for block in widget.instead if isinstance(block, Table) and block.name == "player_shelves")
+    came = {row[0].text: [cell.exact for cell in row[5:]] for row in shelves.rows}
+    assert came == {"VRAM": [541, 541], "DRAM": [221, 221], "SSD": [38, 38]}, "whatever came has left at the end"
+
+
+def test_player_of_static_batches_says_that_more_than_blocks_is_carried() -> None:
+    result = run_scenario(resolve("scenarios/flexgen-opt-30b-t4.yaml"), record=(PLAYER,))
+    widget = player(result.data.recordings[0], result.summary, result.resolved)
+    assert widget is not None and widget.finding.startswith("Weights, activations and KV between the tiers: ")
 
 
 def test_player_serving_fills_its_tiles_and_never_more() -> None:

@@ -38,7 +38,7 @@ def test_waterfall_sums_to_the_mean_e2e(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_first_token_parts_sum_to_ttft_of_each_request(name: str) -> None:
     frame = window(shipped(name))
-    parts = first_token_parts(frame)
+    parts = first_token_parts(frame, preempted=True)
     assert np.allclose(sum(values for _, values in parts), frame["ttft_s"], rtol=1e-9)
     assert all((values >= 0).all() for _, values in parts)
 

@@ -114,6 +114,31 @@ def test_answer_of_an_offload_that_changes_little_says_so(helps: bool, mean: flo
     assert isinstance(lead, Text) and says in lead.text
 
 
+def test_answer_of_several_classes_tells_them_apart_and_who_has_no_slo() -> None:
+    folder = shipped("qos-two-classes")
+    said = [block.text for block in sections(folder)[0].blocks if isinstance(block, Text | Note)]
+    means = {name: seconds(row["ttft_s"]["mean"]) for name, row in folder.summary["classes"].items()}
+    (by_class,) = [text for text in said if text.startswith("Mean TTFT by class: ")]
+    assert f"batch {means['batch']}" in by_class and f"interactive {means['interactive']}" in by_class
+    (slo,) = [text for text in said if text.startswith("SLO of each request")]
+    assert slo.endswith("requests of batch have none and count as meeting it.")
+
+
+def test_active_offload_loaded_block_by_block_has_no_queue_that_was_not_measured() -> None:
+    (table,) = [
+        block
+        for block in all_blocks(sections(shipped("article-toy")))
+        if isinstance(block, Table) and block.name == "t-avg"
+    ]
+    assert [row[0].text for row in table.rows] == ["formula", "service", "exposed"]
+    (table,) = [
+        block
+        for block in all_blocks(sections(shipped("long-context-active")))
+        if isinstance(block, Table) and block.name == "t-avg"
+    ]
+    assert [row[0].text for row in table.rows] == ["formula", "service", "queued", "exposed"]
+
+
 def test_answer_shows_every_warning_and_note_in_plain_sight() -> None:
     folder = shipped("long-context-active")
     notes = [block for block in sections(folder)[0].blocks if isinstance(block, Note)]

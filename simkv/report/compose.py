@@ -17,9 +17,9 @@ from simkv.report.player import player
 from simkv.report.sliders import sliders
 from simkv.report.telling import listed
 
-_CURVES_AFTER = ("closed-form", "question", "answer")
+_CURVES_AFTER = ("cost", "active-offload", "blocks", "resources", "over-time", "hit-rates", "latency", "answer")
 _PLAYER_AFTER = ("resources", "over-time", "hit-rates", "latency", "answer")
-"""Sections of a run that others follow, the last one first; each that is there."""
+"""Sections of a run that others follow, the last one first; each that is there: what was simulated before what-ifs."""
 
 
 def document(folders: Sequence[Folder], title: str | None = None, no_curves: str | None = None) -> Document:
@@ -63,8 +63,9 @@ def _read(build: Callable[[], list[Section]], file: Path) -> list[Section]:
 
 def _run(folder: RunFolder, no_curves: str | None) -> list[Section]:
     """Return one run in full."""
-    found = _after(run.sections(folder), _CURVES_AFTER, [*_sliders(folder), *_curves(folder, no_curves)])
-    return [*_after(found, _PLAYER_AFTER, list(_player(folder))), every_figure(folder.summary)]
+    found = _after(run.sections(folder), _PLAYER_AFTER, list(_player(folder)))
+    found = _after(found, _CURVES_AFTER, [*_sliders(folder), *_curves(folder, no_curves)])
+    return [*found, every_figure(folder.summary)]
 
 
 def _runs(runs: Sequence[RunFolder]) -> list[Section]:
@@ -89,9 +90,9 @@ def _sliders(folder: RunFolder) -> Iterator[Section]:
 def _curves(folder: RunFolder, why_not: str | None) -> Iterator[Section]:
     answer = folder.curves
     if answer is not None:
-        yield from _read(lambda: curves.sections(answer), folder.path / "curves" / CURVES)
+        yield from _read(lambda: curves.sections(answer, of_run=True), folder.path / "curves" / CURVES)
     elif why_not is not None:
-        yield Section("curves", "Closed forms beside simulation", [Note("plain", why_not)])
+        yield Section("curves", curves.TITLE, [Note("plain", why_not)])
 
 
 def _player(folder: RunFolder) -> Iterator[Section]:

@@ -15,14 +15,14 @@ MOST_BYTES = 256 << 20
 """Of a file that is read at once."""
 MOST_ROWS = 20_000_000
 """Of a table."""
-AGAIN = "move it away and run it again"
+AGAIN = "move it away, and run again what made this folder"
 
 
 def read_bytes(path: Path) -> bytes:
     """Return what is in ``path``; raises InputError where that can't be read, or is too much."""
     try:
         if not path.is_file():
-            raise damaged(path, "no file is there" if not path.exists() else "that is no file")
+            raise _no_file(path)
         if (size := path.stat().st_size) > MOST_BYTES:
             raise damaged(path, f"it has {size / 1e6:,.0f} MB, at most {MOST_BYTES / 1e6:,.0f} are read")
         return path.read_bytes()
@@ -59,7 +59,7 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     if not path.is_file():
-        raise damaged(path, "no file is there" if not path.exists() else "that is no file")
+        raise _no_file(path)
     try:
         with pq.ParquetFile(path) as file:
             _check_columns(path, file, needed)
@@ -92,6 +92,12 @@ def _check_columns(path: Path, file: Any, needed: Sequence[str]) -> None:
 def damaged(path: Path, what: str, key: str = "") -> InputError:
     """Return the error that ``path`` isn't what simkv wrote."""
     return InputError(Problem(what, AGAIN, str(path), path=key))
+
+
+def _no_file(path: Path) -> InputError:
+    if path.exists():
+        return damaged(path, "that is no file")
+    return InputError(Problem("no file is there, and a report needs it", "run again what made this folder", str(path)))
 
 
 def unreadable(path: Path, error: OSError) -> InputError:

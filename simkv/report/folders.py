@@ -76,7 +76,7 @@ class RunFolder:
         if not file.exists():
             return None
         try:
-            found: Recording = from_json(read_bytes(file))
+            found: Recording = from_json(read_bytes(file), str(file))
             return found
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(file, "it is damaged, or of another version") from error

@@ -10,10 +10,14 @@ from simkv.report.curves.panels import Curve, figures
 from simkv.report.document import Block, Cell, Details, Facts, Note, Section, Table, Text
 
 
-def sections(answer: Mapping[str, Any]) -> list[Section]:
-    """Return what a report says of ``answer``, a ``curves.json``."""
+TITLE = "About the curves"
+"""Of what they have in common."""
+
+
+def sections(answer: Mapping[str, Any], of_run: bool = False) -> list[Section]:
+    """Return what a report says of ``answer``, a ``curves.json``; ``of_run``: the page says what they are of elsewhere."""
     return [
-        Section("curves", "Closed forms beside simulation", list(_opening(answer))),
+        Section("curves", TITLE, [*_opening(answer), *([] if of_run else _origin(answer))]),
         *(
             Section(f"curve-{name}".replace("_", "-"), HEADS[name], list(_curve(name, answer["curves"][name])))
             for name in HEADS
@@ -30,6 +34,9 @@ def _opening(answer: Mapping[str, Any]) -> Iterator[Block]:
         Note("plain", f"No curve of {_lowered(HEADS.get(name, name))}: {reason}.")
         for name, reason in answer["left_out"].items()
     )
+
+
+def _origin(answer: Mapping[str, Any]) -> Iterator[Block]:
     seeds = ", ".join(str(seed) for seed in answer["seeds"])
     yield Facts([("Scenario hash", str(answer["scenario_hash"])), ("Seeds", seeds),
                  ("simkv", str(answer.get("simkv_version", "of an unknown version")))])  # fmt: skip

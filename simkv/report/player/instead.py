@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from simkv.report.document import Block, Cell, Data, Figure, Table, Text
 from simkv.report.player.cells import Cells
-from simkv.report.player.ground import COMING, GONE, Pool, Row
+from simkv.report.player.ground import Pool, Row
 from simkv.report.player.replay import Shelves, untold
 from simkv.report.player.traffic import Traffic, traffic
 from simkv.results.quantity import count, data, seconds, share
@@ -22,11 +22,11 @@ _FELT = 0.005
 
 def instead(recording: Recording, pools: Sequence[Pool], rows: Sequence[Row], cells: Cells) -> list[Block]:
     """Return the window of ``recording`` in plain blocks."""
-    filled = _filled(recording, pools, rows, cells)
+    filled, shelves = _filled(recording, pools, rows, cells)
     span = recording.end_s - recording.begin_s
     part = "the whole run" if recording.whole else f"{seconds(span)} of a run of {seconds(recording.run_end_s)}"
     text = f"What was recorded block by block: {part}, from {recording.begin_s:.3f} s to {recording.end_s:.3f} s."
-    return [Text(text), *_traffic(recording), _shelves(pools, rows, filled), *_figure(pools, filled)]
+    return [Text(text), *_traffic(recording), _shelves(pools, shelves, filled), *_figure(pools, filled)]
 
 
 def _traffic(recording: Recording) -> list[Block]:
@@ -46,15 +46,14 @@ def _way(origin: int, target: int, purpose: str, one: Traffic) -> list[Cell]:
     return [*ends, Cell(purpose.replace("_", " ")), _count(one.transfers), Cell(data(one.nbytes), one.nbytes), *fates]
 
 
-def _shelves(pools: Sequence[Pool], rows: Sequence[Row], filled: Sequence[Sequence[int]]) -> Table:
+def _shelves(pools: Sequence[Pool], shelves: Shelves, filled: Sequence[Sequence[int]]) -> Table:
     """Return what every pool held at three moments, and what came and went between them."""
-    heads = ("Shelf", "Room, blocks", *(f"Used at the {moment}" for moment in _MOMENTS), "Brought", "Left")
+    heads = ("Shelf", "Room, blocks", *(f"Used at the {moment}" for moment in _MOMENTS), "Came", "Left")
     body = []
     for index, pool in enumerate(pools):
-        moved = [_moved(rows, index, pool, what) for what in (COMING, GONE)]
         room = Cell("without bounds") if pool.capacity_blocks is None else _count(pool.capacity_blocks)
         used = [_count(each[index]) for each in filled]
-        body.append([Cell(pool.name(pools)), room, *used, *(_count(blocks) for blocks in moved)])
+        body.append([Cell(pool.name(pools)), room, *used, *map(_count, shelves.moved(index))])
     return Table(heads, body, "player_shelves", "Blocks by shelf", frozenset(range(1, 7)))
 
 
@@ -99,8 +98,11 @@ def _draw(names: Sequence[str], shares: Sequence[Sequence[float]], file: BinaryI
     filled_shelves(names, _MOMENTS, shares, file, form)
 
 
-def _filled(recording: Recording, pools: Sequence[Pool], rows: Sequence[Row], cells: Cells) -> list[list[int]]:
-    """Return the used blocks of every pool at each moment, what happens at that very moment included."""
+def _filled(
+    recording: Recording, pools: Sequence[Pool], rows: Sequence[Row], cells: Cells
+) -> tuple[list[list[int]], Shelves]:
+    """Return the used blocks of every pool at each moment, what happens at that very moment included; and the shelves
+    as the window ends."""
     shelves = Shelves(pools, cells, untold(pools, rows, cells))
     place = {(pool.tier, pool.number): index for index, pool in enumerate(pools)}
     columns = (recording.private[name] for name in ("t_s", "tier", "pool", "blocks"))
@@ -117,15 +119,11 @@ def _filled(recording: Recording, pools: Sequence[Pool], rows: Sequence[Row], ce
             shelves.private[place[int(tier), int(number)]] = int(blocks)
             taken += 1
         found.append([shelves.used(index) for index in range(len(pools))])
-    return found
-
-
-def _moved(rows: Sequence[Row], index: int, pool: Pool, what: int) -> int:
-    return sum(row.end - row.first for row in rows if row.pool == index and row.what == what) // pool.scale
+    return found, shelves
 
 
 def _tier(index: int) -> str:
-    return NAMES[index][0] if index >= 0 else "elsewhere"
+    return NAMES[index][0] if index >= 0 else "within the host"
 
 
 def _count(value: int) -> Cell:

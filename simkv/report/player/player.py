@@ -27,17 +27,18 @@ def player(recording: Recording, summary: Mapping[str, Any], resolved: str) -> W
     cut = cells.cut(rows)
     return Widget(
         kind="player",
-        finding=_finding(recording),
+        finding=_finding(recording, bool(rows)),
         data={"scenario": str(summary["scenario"]), **payload(recording, shelves, rows, cut, policy(resolved))},
         instead=instead(recording, shelves, rows, cut),
     )
 
 
-def _finding(recording: Recording) -> str:
-    """Say how much went up and down, and in what part of the run."""
+def _finding(recording: Recording, blocks: bool) -> str:
+    """Say how much went up and down, and in what part of the run; ``blocks``: it is known which ones."""
     carried = traffic(recording)
     up, down, read = (between(carried, *way) for way in (("dram", "vram"), ("vram", "dram"), ("ssd", "dram")))
     ways = ((up, "up into VRAM"), (down, "down out of it"), (read, "up from SSD"))
     said = ", ".join(f"{data(one.nbytes)} {way}" for one, way in ways if one.transfers) or "nothing moves"
     span = seconds(recording.end_s - recording.begin_s)
-    return f"Blocks between the tiers: {said}, in {'the whole run' if recording.whole else 'a window'} of {span}"
+    what = "Blocks between the tiers" if blocks else "Weights, activations and KV between the tiers"
+    return f"{what}: {said}, in {'the whole run' if recording.whole else 'a window'} of {span}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simkv.report.player.cells import Cells
-from simkv.report.player.ground import GONE, USED, Pool, Row
+from simkv.report.player.ground import GONE, THERE, USED, Pool, Row
 
 
 def untold(pools: Sequence[Pool], rows: Sequence[Row], cells: Cells) -> list[tuple[int, int]]:
@@ -36,6 +36,8 @@ class Shelves:
         self._held = [bytearray(len(cells.label)) for _ in pools]
         self._units = [0] * len(pools)
         self._hidden = [0] * len(pools)
+        self._came = [0] * len(pools)
+        self._left = [0] * len(pools)
         self.private = [0] * len(pools)
         """Blocks that running requests hold for themselves, by pool."""
 
@@ -55,10 +57,13 @@ class Shelves:
         for cell in cells.of(row):
             if held[cell] != to:
                 held[cell] = to
-                change = (cells.end[cell] - cells.first[cell]) * (1 if to else -1)
+                size = cells.end[cell] - cells.first[cell]
+                change = size if to else -size
                 self._units[row.pool] += change
                 if cells.drawn[cell] < 0:
                     self._hidden[row.pool] += change
+                if row.what != THERE:
+                    (self._came if to else self._left)[row.pool] += size
 
     def cached(self, pool: int) -> int:
         """Return the blocks of content on a shelf, in its own blocks."""
@@ -67,6 +72,11 @@ class Shelves:
     def hidden(self, pool: int) -> int:
         """Return how many of these aren't drawn."""
         return self._hidden[pool] // self._pools[pool].scale
+
+    def moved(self, pool: int) -> tuple[int, int]:
+        """Return how many blocks of content came to a shelf and left it since the window began."""
+        scale = self._pools[pool].scale
+        return self._came[pool] // scale, self._left[pool] // scale
 
     def used(self, pool: int) -> int:
         """Return all blocks that aren't free."""

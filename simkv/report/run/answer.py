@@ -19,6 +19,7 @@ from simkv.results.words import Summary, attainment_texts, target_texts
 _JUDGED = (("TTFT", "ttft_s"), ("E2E", "e2e_s"))
 _APART = re.compile(r"(?<=\d)(?=[A-Za-z])")
 """Between a number and its unit."""
+_CLASSES_SAID = 4
 _TIMES = 1.5
 """From this ratio on a change is told as times, below as percent."""
 
@@ -41,7 +42,7 @@ def _answers(folder: RunFolder) -> list[str]:
     """Return the answer, and sentences that go with it."""
     summary = folder.summary
     helps, because = summary["verdict"]["offload_helps"], summary["verdict"]["because"]
-    ahead = _prefetch(summary)
+    ahead = _prefetch(summary, settings(folder))
     if helps is not None and summary["baselines"].get("no_offload", {}).get("difference"):
         return [f"{_offload(summary, settings(folder))}.", because, *ahead]
     if "no_offload" in summary["baselines"]:
@@ -49,7 +50,7 @@ def _answers(folder: RunFolder) -> list[str]:
         return [f"{first}{stop}".strip(), *([rest] if rest else []), *_differences(summary), *ahead]
     reason = because.removeprefix(figures_text(summary))
     plain = _plain(summary, len(window(folder)))
-    return [*ahead, *([f"{plain}."] if plain else []), reason]
+    return [*ahead, *([f"{plain}."] if plain else []), *_by_class(summary), reason]
 
 
 def _offload(summary: Summary, given: Settings) -> str:
@@ -123,7 +124,7 @@ def _differences(summary: Summary) -> Iterator[str]:
         yield f"Differences of the means over the same {pairs:,} requests: {', '.join(told)}."
 
 
-def _prefetch(summary: Summary) -> list[str]:
+def _prefetch(summary: Summary, given: Settings) -> list[str]:
     """Say what prefetch buys a decode step of active offload; nothing without a run to hold it against."""
     faster, plain = summary["speedup"]["measured"], summary["baselines"].get("no_prefetch")
     if faster is None or not plain or not plain["t_step_s"]:
@@ -131,7 +132,16 @@ def _prefetch(summary: Summary) -> list[str]:
     formula = summary["speedup"]["formula"]
     closed = f" (closed form: {digits(formula)} times)" if formula is not None else ""
     text = f"Prefetch makes a decode step {digits(faster)} times as fast: {seconds(summary['t_step_s'])}"
-    return [f"{text} instead of {seconds(plain['t_step_s'])}{closed}."]
+    return [f"{text} instead of {seconds(plain['t_step_s'])}{closed}.", *_demand_overlaps(given)]
+
+
+def _demand_overlaps(given: Settings) -> Iterator[str]:
+    """Say that it isn't prefetched blocks alone that save time, where loads on demand overlap too."""
+    if given.text("offload.prefetch.demand") == "overlaps":
+        yield (
+            "With prefetch, what a step loads on demand overlaps with computing, too (offload.prefetch.demand: "
+            "overlaps): the gain isn't that of the prefetched blocks alone."
+        )
 
 
 def _plain(summary: Summary, requests: int) -> str:
@@ -144,6 +154,13 @@ def _plain(summary: Summary, requests: int) -> str:
     return f"{capital(', '.join(parts))}, over {requests:,} request{'s' if requests != 1 else ''}"
 
 
+def _by_class(summary: Summary) -> Iterator[str]:
+    """Say the mean TTFT of each request class: the mean over all hides who waits."""
+    told = {name: row["ttft_s"] for name, row in (summary["classes"] or {}).items() if row["ttft_s"] is not None}
+    if 1 < len(told) <= _CLASSES_SAID:
+        yield f"Mean TTFT by class: {listed(f'{name} {mean_text(ttft)}' for name, ttft in told.items())}."
+
+
 def _slo(summary: Summary) -> Iterator[Note]:
     attained = summary["slo_attainment"]
     if not attained:
@@ -152,7 +169,9 @@ def _slo(summary: Summary) -> Iterator[Note]:
     missed, judged = any(met is False for _, met in targets), bool(targets)
     tone: Tone = "bad" if missed else "good" if judged else "plain"
     says = "The SLO is missed" if missed else "The SLO holds" if judged else "SLO of each request"
-    yield Note(tone, f"{says}: {'; '.join([*(text for text, _ in targets), *attainment_texts(summary)])}.")
+    free = sorted(set(summary["classes"] or {}) - set(attained["classes"])) if attained["classes"] else []
+    counted = f"; requests of {listed(free)} have none and count as meeting it" if free and not targets else ""
+    yield Note(tone, f"{says}: {'; '.join([*(text for text, _ in targets), *attainment_texts(summary)])}{counted}.")
 
 
 def _baselines_own(summary: Summary) -> Iterator[Note]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _TO_FIRST_TOKEN = ("queue", "load_dram", "load_ssd", "prefill")
 """Parts that come before the first token, in order."""
-_REST = "decode or preempted"
-"""What of the time to the first token is in none of them."""
+_REST = ("decode", "decode or preempted")
+"""What of the time to the first token is in none of them, where nothing is preempted and where something is."""
 _SLOW = 0.95
 _FEWEST_SLOW = 3
 _TOLD = 0.005
@@ -40,7 +40,7 @@ def blocks(folder: RunFolder) -> list[Block]:
         return []
     frame = window(folder)
     found: list[Block] = [_staircase(summary)]
-    first = [*_first_token(frame), *_first_token_without(summary)]
+    first = [*_first_token(frame, summary), *_first_token_without(summary)]
     ends = [*_to_the_end(frame, summary), *_without(summary)]
     found += _compared("time-to-first-token", "TTFT", first)
     found += _compared("time-to-end", "E2E", ends)
@@ -113,15 +113,15 @@ def _said(whole: Whole) -> str:
     return f"{whole.label[:1].upper()}{whole.label[1:]}: {parts}."
 
 
-def _first_token(frame: pd.DataFrame) -> Iterator[Whole]:
+def _first_token(frame: pd.DataFrame, summary: Summary) -> Iterator[Whole]:
     """Yield what the time to the first token is made of, for all and for the slowest."""
-    parts = first_token_parts(frame)
+    parts = first_token_parts(frame, bool(summary["preemptions"]))
     for label, rows in _groups(frame, "ttft_s"):
         yield Whole(label, [(name, float(values[rows].mean())) for name, values in parts])
 
 
-def first_token_parts(frame: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
-    """Return each request's time to its first token in parts that sum to it.
+def first_token_parts(frame: pd.DataFrame, preempted: bool) -> list[tuple[str, np.ndarray]]:
+    """Return each request's time to its first token in parts that sum to it; ``preempted``: some request was.
 
     What a preemption added to a part later than the first token isn't counted.
     """
@@ -131,7 +131,7 @@ def first_token_parts(frame: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
         taken = np.minimum(frame[f"{key}_time_s"].to_numpy(dtype=np.float64), left)
         left = np.maximum(left - taken, 0.0)
         found.append((_LABELS[key], taken))
-    return [*found, (_REST, left)]
+    return [*found, (_REST[preempted], left)]
 
 
 def _groups(frame: pd.DataFrame, by: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -165,7 +165,7 @@ def _first_token_without(summary: Summary) -> Iterator[Whole]:
     known = [(_LABELS[key], parts[key]) for key in _TO_FIRST_TOKEN]
     rest_s = mean_s - sum(value for _, value in known)
     if not plain["preemptions"] and rest_s >= -1e-9 * mean_s:
-        yield Whole("no offload", [*known, (_REST, max(0.0, rest_s))])
+        yield Whole("no offload", [*known, (_REST[False], max(0.0, rest_s))])
 
 
 def _table(wholes: Sequence[Whole]) -> Table:
