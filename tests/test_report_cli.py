@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -93,7 +94,7 @@ def test_several_runs_are_compared_in_the_first_folder(run, tmp_path):
 @pytest.mark.slow
 def test_curves_are_simulated_once_and_then_taken(tmp_path, monkeypatch):
     folder = copied(tmp_path / "chatbot")
-    assert "Closed forms beside simulation" in told_page(folder, "--points", "2", "--jobs", "1")
+    assert "About the curves" in told_page(folder, "--points", "2", "--jobs", "1")
     assert (folder / "curves" / "curves.json").is_file()
     monkeypatch.setattr(study, "study", None)
     assert "curve-concurrency" in told_page(folder)
@@ -129,6 +130,36 @@ def test_unknown_format_names_the_valid_ones(run):
 def test_folder_that_is_none_is_refused_before_anything_is_written(run, tmp_path):
     assert "no such folder" in refused(run, tmp_path / "absent", "--out", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_folder_that_is_named_twice_is_refused(run, tmp_path):
+    link = tmp_path / "same"
+    link.symlink_to(run)
+    assert "this folder is named twice" in refused(run, link, "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_forms_of_an_earlier_report_are_told_of(run, tmp_path):
+    told(run, "--no-curves", "--format", "html,md", "--out", tmp_path)
+    done = CliRunner().invoke(app, ["report", str(run), "--no-curves", "--out", str(tmp_path)])
+    assert done.stderr == f"still of an earlier report: report.md in {tmp_path}\n"
+
+
+def test_curves_that_are_simulated_are_announced_with_how_to_leave_them_out(tmp_path):
+    folder = copied(tmp_path / "chatbot")
+    (folder / "scenario.resolved.yaml").write_text("name: gone\n", "utf-8")
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert "simulating the curves of this scenario, once; --no-curves leaves them out" in done.stderr
+
+
+def test_place_where_nothing_can_be_taken_away_is_named(tmp_path, monkeypatch):
+    def read_only(path, missing_ok=False):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", read_only)
+    monkeypatch.setattr(Path, "write_bytes", lambda path, content: read_only(path))
+    with pytest.raises(InputError, match=r"report\.html: can't be written: Read-only file system"):
+        write(Document("d", "", []), tmp_path, ["html"])
 
 
 def test_place_that_cannot_be_written_is_named(tmp_path):

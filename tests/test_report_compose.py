@@ -47,8 +47,8 @@ def test_run_has_its_answer_first_and_every_figure_last(run):
     assert found.subtitle == run.summary["question"]
     assert keys[0] == "answer"
     assert keys[-1] == "every-figure"
-    assert keys.index("closed-form") + 1 == keys.index("what-if") == keys.index("curves") - 1
-    assert keys.index("curves") < keys.index("latency") < keys.index("obtained")
+    assert keys.index("closed-form") < keys.index("latency") < keys.index("resources") < keys.index("what-if")
+    assert keys.index("what-if") + 2 == keys.index("curves") + 1 == keys.index("obtained")
     curves = next(section for section in found.sections if section.key == "curves")
     assert curves.blocks == [Note("plain", "none here")]
     assert document([run], title="Mine").title == "Mine"

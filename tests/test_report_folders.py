@@ -149,6 +149,23 @@ def test_file_that_is_too_large_is_refused(tmp_path, monkeypatch):
     assert "at most 0 are read" in said(folder)
 
 
+def test_file_that_is_gone_is_made_again_not_moved_away(tmp_path):
+    folder = copied(tmp_path / "r")
+    (folder / "timeseries.parquet").unlink()
+    assert said(folder).endswith(
+        "timeseries.parquet: no file is there, and a report needs it; run again what made this folder"
+    )
+
+
+def test_recording_that_is_damaged_is_said_with_its_folder(tmp_path):
+    folder = copied(tmp_path / "r")
+    (folder / "recording.json").write_bytes(b"\0")
+    run = read_folder(folder)
+    assert isinstance(run, RunFolder)
+    with pytest.raises(InputError, match=f"^{folder / 'recording.json'}: "):
+        _ = run.recording
+
+
 def test_resolved_scenario_that_is_no_text_is_said(tmp_path):
     folder = copied(tmp_path / "r")
     (folder / "scenario.resolved.yaml").write_bytes(b"name: \xff\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,10 +49,23 @@ def report(
     from simkv.report.write import check_formats, write
 
     names = check_formats([part.strip() for part in formats.split(",") if part.strip()])
+    _check_apart(folders)
     found: list[Folder] = [read_folder(path) for path in folders]
     found, why_not = _with_curves(found, len(found) == 1 if with_curves is None else with_curves, points, jobs)
-    files = write(document(found, title, why_not), out if out is not None else folders[0], names)
+    place = out if out is not None else folders[0]
+    files = write(document(found, title, why_not), place, names)
     _print(files, as_json)
+    _tell_of_older(place, names)
+
+
+def _check_apart(folders: Sequence[Path]) -> None:
+    """Raise InputError where one folder is named twice: held against itself, nothing differs."""
+    from simkv.errors import InputError, Problem
+
+    places = [os.path.realpath(folder) for folder in folders]
+    for number, folder in enumerate(folders):
+        if places[number] in places[:number]:
+            raise InputError(Problem("this folder is named twice", "name each folder once", str(folder)))
 
 
 def _with_curves(
@@ -78,6 +93,7 @@ def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, s
 
     try:
         with kept_in(run.path / CURVES_OF_RUN, "runs.sqlite"), Progress() as shown:
+            shown.say("simulating the curves of this scenario, once; --no-curves leaves them out")
             curves_for(run, points, jobs, shown)
     except SimkvError as error:
         return run, f"Curves can't be drawn of this run: {_reasons(error)}."
@@ -90,6 +106,17 @@ def _reasons(error: Exception) -> str:
 
     several = isinstance(error, InputError) and len(error.problems) > 1
     return "; ".join(problem.what for problem in error.problems) if several else str(error)  # type: ignore[attr-defined]
+
+
+def _tell_of_older(place: Path, names: Sequence[str]) -> None:
+    """Say on stderr which forms of an earlier report are still in ``place``: they may tell something else."""
+    from simkv.cli.guard import printable
+    from simkv.report.write import FORMATS, NAME
+
+    older = [f"{NAME}.{form}" for form in FORMATS if form not in names and (place / f"{NAME}.{form}").is_file()]
+    if older:
+        text = f"still of an earlier report: {' and '.join(older)} in {place}"
+        print(printable(text), file=sys.stderr)
 
 
 def _print(files: Sequence[Path], as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -56,4 +57,5 @@ def replace_file(path: Path, into: Callable[[Path], object]) -> None:
     except OSError as error:
         raise InputError(Problem(f"can't be written: {error.strerror or error}", file=str(path))) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # nothing can be written there: nothing lies there
+            draft.unlink(missing_ok=True)

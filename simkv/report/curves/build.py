@@ -9,13 +9,12 @@ from simkv.curves.table import HEADS, columns, points
 from simkv.report.curves.panels import Curve, figures
 from simkv.report.document import Block, Cell, Details, Facts, Note, Section, Table, Text
 
-
 TITLE = "About the curves"
 """Of what they have in common."""
 
 
 def sections(answer: Mapping[str, Any], of_run: bool = False) -> list[Section]:
-    """Return what a report says of ``answer``, a ``curves.json``; ``of_run``: the page says what they are of elsewhere."""
+    """Return what a report says of ``answer``, a ``curves.json``; ``of_run``: the page says elsewhere of what."""
     return [
         Section("curves", TITLE, [*_opening(answer), *([] if of_run else _origin(answer))]),
         *(
