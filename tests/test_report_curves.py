@@ -102,6 +102,7 @@ def test_study_of_a_run_whose_trace_is_gone_names_the_file(tmp_path: Path) -> No
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "requests.jsonl").write_text('{"arrival_s": 0, "prompt_tokens": 100, "output_tokens": 20}\n' * 9)
     run = simulated(TRACE, tmp_path / "s")
+    (tmp_path / "s" / "requests.jsonl").unlink()
     with pytest.raises(InputError, match=r"requests\.jsonl"):
         curves_for(run, points=2, jobs=1)
     assert not (run.path / "curves").exists()
