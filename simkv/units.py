@@ -226,7 +226,7 @@ def _trim(number: float, integer: bool) -> str:
 _SHORT: dict[DimensionName, tuple[tuple[float, str], ...]] = {
     "size": ((1024.0**4, " TiB"), (1024.0**3, " GiB"), (1024.0**2, " MiB"), (1024.0, " KiB"), (1.0, " B")),
     "rate": ((1e12, " TB/s"), (1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")),
-    "time": ((86400.0, " d"), (3600.0, " h"), (60.0, " min"), (1.0, " s"), (1e-3, " ms"), (1e-6, " us"), (1e-9, " ns")),
+    "time": ((86400.0, " d"), (3600.0, " h"), (60.0, " min"), (1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")),
     "request_rate": ((1.0, " req/s"), (1 / 60, " req/min"), (1 / 3600, " req/h")),
 }
 

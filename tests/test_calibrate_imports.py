@@ -343,7 +343,7 @@ def test_fio_json_lone_requests_give_the_setup_and_large_ones_the_bandwidth(read
     assert fit.bytes_per_s == 6e9
     assert fit.latency_s == pytest.approx(4096 / 1e9 - 4096 / 6e9)
     assert fit.setup_s == pytest.approx(81e-6 - 4096 / 1e9)
-    assert "setup 76.9 us from requests one at a time" in fit.note
+    assert "setup 76.9 µs from requests one at a time" in fit.note
 
 
 def test_fio_json_jobs_of_one_report_each_are_added_up(read: Read) -> None:

@@ -90,7 +90,7 @@ def test_measured_profile_is_written_and_told(planned: Plan, folder: Path) -> No
     assert profile.fit.h2d.bytes_per_s == pytest.approx(5e9, rel=0.01)
     assert profile.environment["settings"]["quick"] is True
     assert {"simkv", "torch", "kernel", "cpu", "cores", "threads", "date"} <= set(profile.environment)
-    assert "host to device" in done.stdout and "5.00 GB/s + 20.0 us a transfer + 2.00 us a piece" in done.stdout
+    assert "host to device" in done.stdout and "5.00 GB/s + 20.0 µs a transfer + 2.00 µs a piece" in done.stdout
     assert "--set hardware=mine/local.json" in done.stdout
     assert os.listdir("mine") == ["local.json"]
 

@@ -85,7 +85,7 @@ def test_spread_leaves_what_is_apart_where_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (0.2, "200 ms"), (100.0, "100 s"), (2e-6, "2 us"), (0.0025, "2.5 ms"), (2e4, "20,000 s")],
+    [(0.0, "0"), (0.2, "200 ms"), (100.0, "100 s"), (2e-6, "2 µs"), (0.0025, "2.5 ms"), (2e4, "20,000 s")],
 )
 def test_tick_times_carry_their_unit(value: float, text: str) -> None:
     assert tick_time(value) == text

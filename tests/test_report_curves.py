@@ -181,7 +181,7 @@ def test_t_avg_has_its_step_and_its_access_with_the_closed_form_at_both_ends() -
     step, access = blocks(shown, Figure)
     assert "from 5.00 times at 0.0 % to 1.00 times at 100.0 %" in step.alt
     assert access.finding == (
-        "A miss takes 10.0 times as long as a hit (1.00 us and 100 ns): at 90 % hits a read takes 190 ns on average"
+        "A miss takes 10.0 times as long as a hit (1.00 µs and 100 ns): at 90 % hits a read takes 190 ns on average"
     )
     assert "Simulated, what the GPU waits for it: 500 ns at 50.0 %." in access.alt
     assert all("<svg" in drawn(figure) for figure in (step, access))
@@ -191,7 +191,7 @@ def test_t_avg_of_a_machine_whose_hits_take_no_time_has_no_ratio() -> None:
     curve = t_avg_curve()
     curve["marks"] |= {"t_vram_s": 0.0, "simulated_on_demand": None, "simulated_prefetch": None}
     access = blocks(sections(answer_of({"t_avg": curve})), Figure)[1]
-    assert access.finding == "A miss takes 1.00 us; at 90 % hits a read takes 190 ns on average"
+    assert access.finding == "A miss takes 1.00 µs; at 90 % hits a read takes 190 ns on average"
 
 
 def test_warning_of_a_curve_stands_in_plain_sight(answer: Mapping[str, Any]) -> None:

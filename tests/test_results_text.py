@@ -76,7 +76,7 @@ def test_render_of_hostile_names_sends_no_control_characters() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0324, "32.4 ms"), (0.0, "0 s"), (65.46, "65.5 s"), (3561.2, "3561 s"), (86400 * 4, "4.00 d"), (2e-5, "20.0 us"),
+    [(0.0324, "32.4 ms"), (0.0, "0 s"), (65.46, "65.5 s"), (3561.2, "3561 s"), (86400 * 4, "4.00 d"), (2e-5, "20.0 µs"),
      (None, "-"), (-0.2, "-200 ms"), (1e-12, "1.00e-12 s"), (0.9999, "1.00 s")],
 )  # fmt: skip
 def test_seconds_adapts_its_unit(value: float | None, text: str) -> None:

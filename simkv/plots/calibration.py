@@ -268,7 +268,7 @@ def _size(value: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    return short(seconds, "time").replace("us", "µs")
+    return short(seconds, "time")
 
 
 def _legend(axes: Axes) -> None:
