@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from simkv.plots.comparison import cumulative
 from simkv.report.compare import sections
 from simkv.report.compare.columns import Columns, pairs
 from simkv.report.compare.estimate import of_means, of_quantiles, of_series, of_shares
@@ -163,11 +164,32 @@ def test_figures_side_by_side_hold_the_numbers_of_the_summaries(runs: dict[str, 
     figures = {
         b.name: b for part in sections([runs["tiered"], runs["bare"]]) for b in part.blocks if isinstance(b, Figure)
     }
-    for name, *values in figures["hits-side-by-side"].data.rows:
+    for name, *values, ceiling in figures["hits-side-by-side"].data.rows:
         assert sum(values) == pytest.approx(1.0)
         assert values[0] == runs[name].summary["hit_rate"]["vram"]
-    for name, *values in figures["time-side-by-side"].data.rows:
-        assert sum(values) == pytest.approx(runs[name].summary["e2e_s"]["mean"], rel=1e-9)
+        assert ceiling == runs[name].summary["hit_rate"]["ceiling"]
+    totals: dict[str, float] = {}
+    for name, _, value in figures["time-side-by-side"].data.rows:
+        totals[name] = totals.get(name, 0.0) + value
+    assert totals == {name: pytest.approx(runs[name].summary["e2e_s"]["mean"], rel=1e-9) for name in ("tiered", "bare")}
+
+
+def test_differences_count_only_what_has_an_interval(runs: dict[str, RunFolder]) -> None:
+    figure = next(
+        b for part in sections([runs["tiered"], runs["bare"]]) for b in part.blocks
+        if isinstance(b, Figure) and b.name == "differences"
+    )  # fmt: skip
+    judged = [row for row in figure.data.rows if row[2] is not None]
+    assert len(judged) < len(figure.data.rows)
+    real = sum(not row[4] for row in judged)
+    assert (
+        figure.finding == f"{real} of {len(judged)} figures that have an interval differ from tiered by more than noise"
+    )
+
+
+def test_cumulative_shares_count_values_that_a_logarithmic_axis_cannot_show() -> None:
+    shown, shares = cumulative(np.array([0.0, 0.0, 1.0, 2.0, np.nan]))
+    assert (shown, shares) == ([1.0, 2.0], [0.75, 1.0])
 
 
 def test_runs_of_the_same_folder_name_are_told_apart(runs: dict[str, RunFolder]) -> None:

@@ -1,4 +1,4 @@
-"""Runs side by side: figures as multiples with their intervals, distributions on each other, parts of a whole."""
+"""Runs side by side: figures as multiples with their intervals, distributions on each other."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from simkv.plots.style import FAINT, INK, MARKERS, PALETTE, figure
+from simkv.plots.labels import tick_time
+from simkv.plots.style import FAINT, MARKERS, NAME_CHARS, PALETTE, clean, figure
 
-_HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
-_ROOM = 0.04
-_LABEL_CHARS = 26
+_NEAR = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 2.0, 2.5, 3.0)
+"""Where the axis has ticks that doesn't reach far."""
 _MOST_POINTS = 400
-_BOX = {"facecolor": "white", "alpha": 0.85, "pad": 1.2, "linewidth": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def multiples(rows: Mapping[str, Sequence[Multiple | None]], runs: Sequence[str]
                     axes.plot([low, one.high], [height, height], color=colour, linewidth=1.4)
                 axes.plot(one.ratio, height, linestyle="", marker=MARKERS[number % len(MARKERS)], color=colour,
                           fillstyle="none" if one.noise else "full", markersize=6.0)  # fmt: skip
-            axes.plot([], [], linestyle="", marker=MARKERS[number % len(MARKERS)], label=_short(run),
+            axes.plot([], [], linestyle="", marker=MARKERS[number % len(MARKERS)], label=clean(run, NAME_CHARS),
                       color=PALETTE[(number + 1) % len(PALETTE)])  # fmt: skip
         axes.set_xscale("log")
         _times(axes)
@@ -65,22 +64,7 @@ def _times(axes: object) -> None:
     low, high = axes.get_xlim()
     steps = [a * 10.0**k for k in range(-6, 7) for a in (1, 2, 5)]
     if high / low < 8:
-        steps = [
-            0.5,
-            0.6,
-            0.7,
-            0.8,
-            0.9,
-            1.0,
-            1.1,
-            1.2,
-            1.4,
-            1.6,
-            2.0,
-            2.5,
-            3.0,
-            *(s for s in steps if s < 0.5 or s > 3),
-        ]
+        steps = [*_NEAR, *(step for step in steps if not _NEAR[0] <= step <= _NEAR[-1])]
     shown = [step for step in sorted(set(steps)) if low <= step <= high]
     while len(shown) > 7:
         shown = (
@@ -97,9 +81,9 @@ def distributions(runs: Mapping[str, NDArray[np.float64]], label: str, file: Bin
         for number, (run, values) in enumerate(runs.items()):
             shown, shares = cumulative(values)
             axes.plot(shown, [100 * share for share in shares], color=PALETTE[number % len(PALETTE)],
-                      linestyle=("-", "--", "-.", ":")[number % 4], label=_short(run))  # fmt: skip
+                      linestyle=("-", "--", "-.", ":")[number % 4], label=clean(run, NAME_CHARS))  # fmt: skip
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: _seconds(value))
+        axes.xaxis.set_major_formatter(lambda value, _: tick_time(value))
         axes.set_ylim(0, 101)
         axes.set_xlabel(f"{label} (logarithmic)")
         axes.set_ylabel("Requests at or below (%)")
@@ -107,45 +91,10 @@ def distributions(runs: Mapping[str, NDArray[np.float64]], label: str, file: Bin
 
 
 def cumulative(values: NDArray[np.float64]) -> tuple[list[float], list[float]]:
-    """Return at most 400 quantiles of the positive ``values`` and the share of them at or below each."""
-    known = np.sort(values[np.isfinite(values) & (values > 0)])
+    """Return at most 400 quantiles of the positive ``values``, and the share of all finite ones at or below each."""
+    finite = np.sort(values[np.isfinite(values)])
+    known = finite[finite > 0]
     if not len(known):
         return [], []
     rows = np.unique(np.linspace(0, len(known) - 1, min(_MOST_POINTS, len(known))).round().astype(int))
-    return known[rows].tolist(), ((rows + 1) / len(known)).tolist()
-
-
-def stacks(runs: Mapping[str, Mapping[str, float]], unit: str, file: BinaryIO, form: str, decimals: int = 0) -> None:
-    """Draw a bar a run of its parts, in ``unit``; parts that no run has aren't named."""
-    parts = [part for part in dict.fromkeys(p for each in runs.values() for p in each)
-             if any(each.get(part) for each in runs.values())]  # fmt: skip
-    most = max((sum(each.values()) for each in runs.values()), default=0.0) or 1.0
-    with figure("", file, form, (5.8, 1.3 + 0.45 * len(runs))) as axes:
-        for row, each in enumerate(runs.values()):
-            left = 0.0
-            for number, part in enumerate(parts):
-                value = each.get(part, 0.0)
-                axes.barh(len(runs) - 1 - row, value, left=left, height=0.62, color=PALETTE[number % len(PALETTE)],
-                          hatch=_HATCHES[number % len(_HATCHES)], edgecolor="white", linewidth=0.4,
-                          label=part if not row else None)  # fmt: skip
-                if value > 0.09 * most:
-                    axes.text(left + value / 2, len(runs) - 1 - row, f"{value:.{decimals}f}", ha="center",
-                              va="center", color=INK, bbox=_BOX)  # fmt: skip
-                left += value
-        axes.set_yticks(range(len(runs)), labels=[_short(run) for run in list(runs)[::-1]])
-        axes.grid(axis="y", visible=False)
-        axes.set_xlim(0, most * (1 + _ROOM))
-        axes.set_xlabel(unit)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, handlelength=1.4, columnspacing=1.0)
-
-
-def _seconds(value: float) -> str:
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if value >= unit * 0.999:
-            return f"{value / unit:g} {name}"
-    return f"{value:g} s"
-
-
-def _short(text: str) -> str:
-    plain = "".join(c if c.isprintable() else " " for c in text).replace("$", r"\$")
-    return plain if len(plain) <= _LABEL_CHARS else plain[: _LABEL_CHARS - 1] + "…"
+    return known[rows].tolist(), ((rows + 1 + len(finite) - len(known)) / len(finite)).tolist()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from simkv.plots.labels import EndLabel, label_ends, time_unit
-from simkv.plots.style import INK, SMALL, TIER_COLOURS, figure
+from simkv.plots.style import INK, NAME_CHARS, SMALL, TIER_COLOURS, clean, figure
 from simkv.results.quantity import share
 
 NAMES = {"vram": "VRAM", "dram": "DRAM", "ssd": "SSD", "miss": "computed"}
@@ -17,7 +17,7 @@ _SHOWN = 0.07
 
 
 def hit_shares(rows: Sequence[tuple[str, Mapping[str, float]]], file: BinaryIO, form: str) -> None:
-    """Draw bars of shares by source (``vram dram ssd miss``, with ``ceiling``) under each other."""
+    """Draw bars of shares by source (``vram dram ssd miss``, with ``ceiling``) under each other, each by its name."""
     seen = [key for key in NAMES if any(rates[key] >= _SEEN for _, rates in rows)]
     with figure("", file, form, (SMALL[0], 1.25 + 0.72 * len(rows))) as axes:
         for k, (_, rates) in enumerate(rows):
@@ -31,7 +31,7 @@ def hit_shares(rows: Sequence[tuple[str, Mapping[str, float]]], file: BinaryIO, 
                 begin += rates[key]
             axes.plot([100 * rates["ceiling"]] * 2, [k - 0.3, k + 0.34], color=INK, linewidth=2.2,
                       label=_once("ceiling (infinite cache)", k == 0))  # fmt: skip
-        axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+        axes.set_yticks(range(len(rows)), [clean(label, NAME_CHARS) for label, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.72)
         axes.set_xlim(0, 100)
         axes.grid(axis="y", visible=False)

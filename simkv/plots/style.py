@@ -146,6 +146,10 @@ def label_below(axes: Axes, columns: int = 2) -> None:
     page.legend(handles, labels, loc="outside lower left", ncols=columns, fontsize=9.0, columnspacing=1.2)
 
 
+NAME_CHARS = 26
+"""Of a name beside a bar or in a legend, at most."""
+
+
 def clean(text: str, most: int = 40) -> str:
     """Return ``text``, which may be anything, as matplotlib shows it letter by letter, and not too long."""
     plain = "".join(c if c.isprintable() else " " for c in text)

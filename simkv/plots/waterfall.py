@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from simkv.plots.labels import time_unit
-from simkv.plots.style import FAINT, INK, PALETTE, SMALL, figure
+from simkv.plots.style import FAINT, INK, NAME_CHARS, PALETTE, SMALL, clean, figure
 from simkv.results.quantity import seconds, share
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def beside(wholes: Sequence[Whole], axis: str, file: BinaryIO, form: str) -> Non
                 axes.barh(k, value / unit_s, left=begin / unit_s, color=PART_COLOURS[name], height=0.62, label=label)
                 begin += value
             _beside(axes, begin / unit_s, k, seconds(whole.total_s), bold=True)
-        _rows(axes, [whole.label for whole in wholes], longest / unit_s, 1.2)
+        _rows(axes, [clean(whole.label, NAME_CHARS) for whole in wholes], longest / unit_s, 1.2)
         axes.set_xlabel(f"{axis} ({unit})")
         axes.figure.legend(handles=_handles(seen), loc="outside lower center", ncols=_columns(seen), fontsize=9.0,
                            handlelength=1.0, columnspacing=1.2)  # fmt: skip

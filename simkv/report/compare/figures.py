@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from simkv.plots.comparison import Multiple, cumulative, distributions, multiples, stacks
+from simkv.plots.comparison import Multiple, cumulative, distributions, multiples
+from simkv.plots.hits import hit_shares
+from simkv.plots.waterfall import beside
 from simkv.report.compare.columns import Columns, Floats
 from simkv.report.compare.metrics import Comparison, Row
 from simkv.report.document import Data, Figure
+from simkv.report.run.parts import mean_parts
 from simkv.results.quantity import seconds, share
-from simkv.sweeps.leaves import leaf
+from simkv.results.words import TIERS
 
 SHOWN = ("ttft_s.mean", "ttft_s.p95", "ttft_s.p99", "tpot_s.mean", "tpot_s.p95", "e2e_s.mean", "e2e_s.p95",
          "queue_s.mean", "t_step_s", "hit_rate.miss", "utilization.gpu", "utilization.h2d",
          "output_tokens_per_s", "cost_per_million_output_tokens")  # fmt: skip
 CURVES = {"ttft_s": "TTFT", "e2e_s": "E2E"}
-HITS = {"vram": "VRAM", "dram": "DRAM", "ssd": "SSD", "miss": "computed"}
-PARTS = {"queue": "queue", "load_ssd": "load SSD", "load_dram": "load DRAM", "prefill": "prefill",
-         "recompute": "recompute", "preempted": "preempted", "decode": "decode"}  # fmt: skip
+_SOURCES = (*((label, key) for label, key in TIERS), ("computed", "miss"))
 
 
 def figures(named: Mapping[str, Columns], comparisons: Sequence[Comparison]) -> Iterator[Figure]:
@@ -30,20 +32,19 @@ def figures(named: Mapping[str, Columns], comparisons: Sequence[Comparison]) -> 
     for column, label in CURVES.items():
         values = {name: run.column(column)[run.window] for name, run in named.items()}
         if any(np.isfinite(each).any() and (each > 0).any() for each in values.values()):
-            yield _distributions(column, label, values)
+            yield _distributions(column, label, values, _windows(named))
     yield from _hits(named)
     yield from _parts(named)
 
 
 def _multiples(names: Sequence[str], comparisons: Sequence[Comparison]) -> Iterator[Figure]:
     rows: dict[str, list[Multiple | None]] = {}
-    found: dict[str, list[Row | None]] = {}
     for key in SHOWN:
         each = [next((row for row in comparison.rows if row.key == key), None) for comparison in comparisons]
         marks = [_multiple(row) for row in each]
         label = next((row.label for row in each if row is not None), key)
         if any(mark is not None for mark in marks):
-            rows[label], found[label] = marks, each
+            rows[label] = marks
     if not rows:
         return
     heads = [
@@ -55,8 +56,13 @@ def _multiples(names: Sequence[str], comparisons: Sequence[Comparison]) -> Itera
             (mark.ratio, mark.low, mark.high, mark.noise) if mark is not None else (None, None, None, None)))]
         for label, marks in rows.items()
     ]  # fmt: skip
-    noise = [label for label, marks in rows.items() if all(mark is None or mark.noise for mark in marks)]
-    text = f"{len(rows) - len(noise)} of {len(rows)} figures differ from {names[0]} by more than noise"
+    judged = [[mark for mark in marks if mark is not None and mark.low is not None] for marks in rows.values()]
+    judged = [marks for marks in judged if marks]
+    real = sum(not all(mark.noise for mark in marks) for marks in judged)
+    what = f"{real} of {len(judged)} figures that have an interval"
+    text = (
+        f"{what} differ from {names[0]} by more than noise" if judged else f"What differs from {names[0]}: no intervals"
+    )
     alt = "; ".join(
         f"{label}: " + ", ".join(
             f"{name} {mark.ratio:.3g} times{' (noise)' if mark.noise else ''}"
@@ -76,60 +82,73 @@ def _multiple(row: Row | None) -> Multiple | None:
     return Multiple(other / one, low, high, bool(row.difference.noise))
 
 
-def _distributions(column: str, label: str, values: Mapping[str, Floats]) -> Figure:
+def _windows(named: Mapping[str, Columns]) -> str:
+    """Say that runs have windows of their own, where they have."""
+    cuts = {name: run.folder.summary["warm_up_s"] for name, run in named.items()}
+    if len(set(cuts.values())) < 2:
+        return ""
+    said = ", ".join(f"{name} {seconds(cut)}" for name, cut in cuts.items())
+    return f"Each run after its own warm-up ({said}); differences are over the requests that both have after theirs."
+
+
+def _distributions(column: str, label: str, values: Mapping[str, Floats], note: str) -> Figure:
     curves = {name: cumulative(each) for name, each in values.items()}
     known = {name: each[np.isfinite(each)] for name, each in values.items()}
     medians = {name: float(np.median(each)) for name, each in known.items() if len(each)}
     tails = {name: float(np.quantile(each, 0.95)) for name, each in known.items() if len(each)}
-    finding = f"{label}: p95 {' · '.join(f'{name} {seconds(value)}' for name, value in tails.items())}"
+    finding = f"{label}: p95 {_beside({name: seconds(value) for name, value in tails.items()})}"
     alt = f"Share of requests by {label}. " + "; ".join(
         f"{name}: half below {seconds(medians[name])}, 95 % below {seconds(tails[name])}" for name in medians
     )
     rows = [[name, x, y] for name, (xs, ys) in curves.items() for x, y in zip(xs, ys, strict=True)]
     return Figure(f"{column.removesuffix('_s')}-side-by-side", finding, partial(distributions, values, label),
-                  Data(["run", f"{column}", "share at or below"], rows), alt + ".")  # fmt: skip
+                  Data(["run", f"{column}", "share at or below"], rows), alt + ".", note)  # fmt: skip
 
 
 def _hits(named: Mapping[str, Columns]) -> Iterator[Figure]:
-    rates = {name: _shares(run, "hit_rate", HITS) for name, run in named.items()}
-    if not any(sum(each.values()) for each in rates.values()):
+    rates = {name: found for name, run in named.items() if (found := run.folder.summary["hit_rate"])}
+    if not rates:
         return
-    finding = "Prompt tokens from cache: " + " · ".join(
-        f"{name} {share(sum(each.values()) - each['computed'])}" for name, each in rates.items()
+    said = {name: share(1 - each["miss"]) for name, each in rates.items()}
+    parts = {name: [(label, each[key]) for label, key in _SOURCES] for name, each in rates.items()}
+    yield Figure(
+        "hits-side-by-side",
+        f"Prompt tokens from cache: {_beside(said)}",
+        partial(hit_shares, list(rates.items())),
+        Data(
+            ["run", *(f"{label} (share)" for label, _ in _SOURCES), "ceiling, infinite cache (share)"],
+            [[name, *(each[key] for _, key in _SOURCES), each["ceiling"]] for name, each in rates.items()],
+        ),
+        f"Prompt tokens by where they come from. {_spoken(parts, share)} "
+        + " ".join(
+            f"An infinite cache would reach {share(each['ceiling'])} in {name}." for name, each in rates.items()
+        ),
     )
-    percent = {name: {part: 100 * value for part, value in each.items()} for name, each in rates.items()}
-    yield Figure("hits-side-by-side", finding, partial(stacks, percent, "Prompt tokens (%)"), _table(rates, "share"),
-                 _spoken(rates, share))  # fmt: skip
 
 
 def _parts(named: Mapping[str, Columns]) -> Iterator[Figure]:
-    parts = {name: _shares(run, "time_breakdown_s", PARTS) for name, run in named.items()}
-    if not any(sum(each.values()) for each in parts.values()):
+    wholes = {
+        name: mean_parts(run.folder.summary) for name, run in named.items() if run.folder.summary["time_breakdown_s"]
+    }
+    wholes = {name: replace(whole, label=name) for name, whole in wholes.items() if whole.total_s > 0}
+    if not wholes:
         return
-    finding = "A request's mean time: " + " · ".join(
-        f"{name} {seconds(sum(each.values()))}" for name, each in parts.items()
+    parts = {name: whole.parts for name, whole in wholes.items()}
+    yield Figure(
+        "time-side-by-side",
+        f"A request's mean time: {_beside({name: seconds(whole.total_s) for name, whole in wholes.items()})}",
+        partial(beside, list(wholes.values()), "Mean time of a request"),
+        Data(["run", "part", "mean (s)"], [[name, *part] for name, each in parts.items() for part in each]),
+        f"A request's mean time in parts. {_spoken(parts, seconds)}",
     )
-    most = max(sum(each.values()) for each in parts.values())
-    scale, unit = (1.0, "s") if most >= 1 else (1e3, "ms")
-    scaled = {name: {part: scale * value for part, value in each.items()} for name, each in parts.items()}
-    decimals = 0 if scale * most >= 30 else 1
-    draw = partial(stacks, scaled, f"Mean time of a request ({unit})", decimals=decimals)
-    yield Figure("time-side-by-side", finding, draw, _table(parts, "s"), _spoken(parts, seconds))
 
 
-def _shares(run: Columns, key: str, names: Mapping[str, str]) -> dict[str, float]:
-    found = {label: leaf(run.folder.summary, f"{key}.{name}") for name, label in names.items()}
-    return {label: float(value) if isinstance(value, int | float) else 0.0 for label, value in found.items()}
+def _beside(said: Mapping[str, str]) -> str:
+    return " · ".join(f"{name} {text}" for name, text in said.items())
 
 
-def _table(parts: Mapping[str, Mapping[str, float]], unit: str) -> Data:
-    heads = list(next(iter(parts.values())))
-    return Data(["run", *(f"{head} ({unit})" for head in heads)],
-                [[name, *each.values()] for name, each in parts.items()])  # fmt: skip
-
-
-def _spoken(parts: Mapping[str, Mapping[str, float]], show: Callable[[float], str]) -> str:
-    return "; ".join(
-        f"{name}: " + ", ".join(f"{part} {show(value)}" for part, value in each.items() if value)
+def _spoken(parts: Mapping[str, Sequence[tuple[str, float]]], show: Callable[[float | None], str]) -> str:
+    return " ".join(
+        f"{name}: {', '.join(f'{part} {show(value)}' for part, value in each if value)}."
         for name, each in parts.items()
-    ) + "."  # fmt: skip
+    )

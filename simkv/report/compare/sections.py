@@ -54,7 +54,9 @@ def _answer(names: Sequence[str], comparisons: Sequence[Comparison]) -> Iterator
         noise = [row for row in measured if row.difference.noise]
         if measured:
             yield Text(
-                f"{name}: of {len(measured)} figures with an interval, {len(noise)} differ by no more than noise"
+                f"{name}: of {len(measured)} figures with an interval, {len(noise)} "
+                + ("differs" if len(noise) == 1 else "differ")
+                + " by no more than noise"
                 + (f" ({_listed(row.label for row in noise)})" if noise else "")
                 + f". {_basis(comparison)}"
             )
