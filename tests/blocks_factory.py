@@ -18,7 +18,9 @@ from simkv.sim.active.engine import ActiveEngine
 from simkv.sim.active.reuse import SharedHomes
 from simkv.sim.config import SystemConfig
 from simkv.sim.record.labels import content_name
+from simkv.sim.record.log import Log
 from simkv.sim.record.recording import TIERS, WHATS, Recording, Wanted
+from simkv.sim.record.windows import Windows
 from simkv.sim.rundata import RunData
 from simkv.sim.system import System
 from simkv.workload.replay import FixedSource
@@ -45,6 +47,9 @@ class Watched(NamedTuple):
     data: RunData
     seen: dict[float, dict[Pool, Seen]]
     source: Source
+    began: dict[int, dict[Pool, int]]
+    """By window, in the order asked: the blocks that were taken in each pool as it began; not while reads in turn are
+    told."""
 
 
 def watched(
@@ -58,6 +63,8 @@ def watched(
     if not hasattr(source, "arrivals"):
         source = FixedSource(source)  # type: ignore[arg-type]
     system = System(config, source, record=wanted or (WITH_BLOCKS,))  # type: ignore[arg-type]
+    assert system.windows is not None
+    began = _note_beginnings(system.windows)
     seen: dict[float, dict[Pool, Seen]] = {}
     rng = Random(seed)
     state: dict[str, Any] = {"at": -1.0, "looks": False}
@@ -69,13 +76,28 @@ def watched(
             state.update(at=now, looks=rng.random() < share)
         if state["looks"]:
             seen[now] = look(system)
-        assert system.windows is not None
         if any(one.behind for one in system.windows.blocks.sequences):  # reads in turn: told as they go
             seen.pop(now, None)
         return more
 
     system._drain = drain  # type: ignore[method-assign]
-    return Watched(system.run(), seen, source)  # type: ignore[arg-type]
+    return Watched(system.run(), seen, source, began)  # type: ignore[arg-type]
+
+
+def _note_beginnings(windows: Windows) -> dict[int, dict[Pool, int]]:
+    """Return where it will say what was taken as each window began, or began anew."""
+    began: dict[int, dict[Pool, int]] = {}
+    opens = windows._open
+
+    def opening(log: Log, now: float) -> None:
+        behind = any(one.behind for one in windows.blocks.sequences)
+        opens(log, now)
+        pools = windows.system.pools()
+        taken = {(tier, n): pool.used_blocks for tier, name in enumerate(TIERS) for n, pool in enumerate(pools[name])}
+        began[windows.logs.index(log)] = {} if behind else taken
+
+    windows._open = opening  # type: ignore[method-assign]
+    return began
 
 
 def look(system: System) -> dict[Pool, Seen]:
@@ -137,6 +159,8 @@ class Replay:
         self.private: dict[Pool, int] = dict.fromkeys(self.pools, 0)
         self._blocks, self._private = rows(recording.blocks), rows(recording.private)
         self._coming: dict[tuple[Pool, tuple[str, int]], int] = {}
+        self._began: set[tuple[Pool, tuple[str, int]]] = set()
+        """What was there as the window began, or was coming and nobody knows with what."""
         self._ends = {row["id"]: row["end_s"] for row in rows(recording.transfers)}
         self.arrivals = 0
 
@@ -166,24 +190,29 @@ class Replay:
                     assert self._ends[row["transfer"]] == row["t_s"], "its transfer ended at another time"
                     self.arrivals += 1
             elif what == "here":
-                assert name not in held, "it is here twice"
+                assert name not in held or coming in self._began, "it is here twice"
+                self._began.discard(coming)
                 held.add(name)
             elif what == "there":
                 held.add(name)
                 if row["transfer"]:
                     self._coming[coming] = row["transfer"]
+                else:
+                    self._began.add(coming)
 
 
-def hold_law(found: Watched, least: int = 1) -> int:
+def hold_law(found: Watched, least: int = 1, follows: bool = True) -> int:
     """Law L48 for each recording of a run; returns how many states were compared.
 
     Content is told apart by all that comes before it, and labels without what only tells two alike apart: two blocks
-    that are named alike show as one too few. Of requests that aren't followed nothing is told.
+    that are named alike show as one too few. Of requests that aren't followed nothing is told; ``follows``: all are
+    whose names are told.
     """
     compared = 0
-    for recording in found.data.recordings:
+    for number, recording in enumerate(found.data.recordings):
         if not recording.left_out_blocks:
             continue
+        hold_beginning(recording, found.began[number])
         left_out = dict(zip([pool_of(row) for row in rows(recording.pools)], recording.left_out_blocks, strict=True))
         replay = Replay(recording)
         for time_s, pools in found.seen.items():
@@ -198,12 +227,28 @@ def hold_law(found: Watched, least: int = 1) -> int:
                 where = f"pool {pool} at {time_s}"
                 assert len(told) == len(replay.held[pool]) and len(held) == len(seen.held), f"{where}: one name for two"
                 assert told <= held, f"{where}: {sorted(told - held)} aren't there"
-                missing = [one for one in held - told if one[0] in recording.labels or not one[0].startswith("request")]
+                named = set(recording.labels) if follows else set()
+                missing = [one for one in held - told if one[0] in named or not one[0].startswith("request")]
                 assert len(missing) <= left_out[pool], f"{where}: {sorted(missing)} aren't told"
+                assert len(told) + replay.private[pool] <= seen.used <= seen.capacity, f"{where}: more than is used"
                 if not left_out[pool]:
-                    assert len(told) + replay.private[pool] == seen.used <= seen.capacity, where
+                    assert len(told) + replay.private[pool] == seen.used, where
     assert compared >= least, "nothing was compared"
     return compared
+
+
+def hold_beginning(recording: Recording, taken: dict[Pool, int]) -> None:
+    """What is there as a window begins is told, private or left out, and once."""
+    told = dict(zip([pool_of(row) for row in rows(recording.pools)], recording.left_out_blocks, strict=True))
+    private = {}
+    for row in rows(recording.private):
+        if row["t_s"] == recording.begin_s:
+            private.setdefault(pool_of(row), row["blocks"])
+    for row in rows(recording.blocks):
+        if WHATS[row["what"]] == "there":
+            told[pool_of(row)] += row["end"] - row["first"]
+    for pool, blocks in taken.items():
+        assert told[pool] + private[pool] == blocks, f"pool {pool} as the window begins"
 
 
 def pool_of(row: dict[str, Any]) -> Pool:

@@ -18,9 +18,10 @@ from simkv.kvcache.index import PrefixIndex
 from simkv.scenario.build import system_config, workload_source
 from simkv.scenario.resolve import resolve
 from simkv.sim.config import SystemConfig
+from simkv.sim.record import sequences
 from simkv.sim.record.extents import latest
 from simkv.sim.record.labels import Labels
-from simkv.sim.record.log import Names
+from simkv.sim.record.log import Log, Names
 from simkv.sim.record.pools import PoolLog
 from simkv.sim.record.recording import TIERS, WHATS, Wanted
 from simkv.sim.record.sequences import SequenceLog
@@ -61,6 +62,21 @@ def test_rows_of_running_sequences_lead_to_where_they_are(
 ) -> None:
     config, requests = test_active_fuzz.system(rng, Path(tmp_path_factory.mktemp("reads")))
     hold_law(watched(config, requests, share=0.3), least=0)
+
+
+@settings(max_examples=25)
+@given(st.randoms(use_true_random=False))
+def test_rows_of_running_sequences_in_any_window_lead_to_where_those_are_that_are_followed(
+    tmp_path_factory: pytest.TempPathFactory, rng: Random
+) -> None:
+    config, requests = test_active_fuzz.system(rng, Path(tmp_path_factory.mktemp("reads")))
+    most = rng.choice((10, 40, 200))
+    begin_s = rng.uniform(0.0, 10.0)
+    wanted = [Wanted("latest", most, True), Wanted("asked", 10**6, True, begin_s, begin_s + 10.0)]
+    most_blocks = rng.choice((1, 10, 8192))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequences, "MOST_BLOCKS", most_blocks)
+        hold_law(watched(config, requests, *wanted, share=0.3), least=0, follows=most_blocks == 8192)
 
 
 SHORT = ("run.baselines=[]",)
@@ -271,6 +287,43 @@ def test_mutant_that_forgets_private_blocks_is_seen(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(PoolLog, "held", lambda self: None)
     with pytest.raises(AssertionError):
         hold_law(watched(*test_tiers.random_case(Random(5))))
+
+
+def test_mutant_that_counts_what_isnt_followed_twice_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = SequenceLog.snapshot
+
+    def twice(self: SequenceLog, log: Log, most: int, left_out: dict[PoolLog, int]) -> int:
+        for seq in self.store.sequences.values():
+            if seq not in self._held and seq.resident:
+                left_out[self._pool(0)] = left_out.get(self._pool(0), 0) + seq.resident
+        return snapshot(self, log, most, left_out)
+
+    monkeypatch.setattr(sequences, "MOST_BLOCKS", 1)
+    requests = [request(0, 0.0, 30, 30), request(1, 0.0, 30, 30)]
+    wanted = Wanted("asked", 10**6, True, 3.0, 9.0)
+    hold_law(watched(active_config(), requests, wanted), follows=False)
+    monkeypatch.setattr(SequenceLog, "snapshot", twice)
+    with pytest.raises(AssertionError, match="as the window begins"):
+        hold_law(watched(active_config(), requests, wanted), follows=False)
+
+
+def test_window_that_ends_as_a_use_is_told_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of which only stretches are here is told of in several rows: the first may be a window's last."""
+    index = PrefixIndex(4, make_policy("lru"), merge=False)
+    top, _ = index.extend(index.root, ((0, 0, 8),), 2)
+    gap, _ = index.extend(top, ((0, 0, 12),), 3, resident=False)
+    bottom, _ = index.extend(gap, ((0, 0, 20),), 5)
+
+    class Once:
+        told = 0
+
+        def used(self, *told: Any) -> None:
+            self.told, index.watch = self.told + 1, None
+
+    index.watch = once = Once()  # type: ignore[assignment]
+    index.pin(index.match(((0, 0, 20),), 5, start=3))
+    assert once.told and index.watch is None
+    assert bottom.refs
 
 
 def test_mutant_that_forgets_sequences_that_are_over_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,9 +112,9 @@ class PrefixIndex:
             if priority is not None:
                 at.priority = priority
             at = at.parent
-        if use and self.watch is not None:
+        if use and (watch := self.watch) is not None:
             for start, end in here_stretches(node):
-                self.watch.used(node.spans, start, end)
+                watch.used(node.spans, start, end)
 
     def _withdraw(self, node: Node) -> None:
         """Take a resident unpinned node out of what may be evicted."""

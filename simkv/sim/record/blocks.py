@@ -52,10 +52,16 @@ class Blocks:
         return found
 
     def tell(self, sink: Sink | None) -> None:
-        """Tell ``sink`` of all that happens from now on; None: nobody."""
+        """Tell ``sink`` of all that happens from now on; None: nobody.
+
+        Windows end as rows are written, so who is telling at that time may go on with what it is at, to nobody.
+        """
+        begins = sink is not None and self.instant.sink is None
         self.instant.begin(sink)
         for one in self.pools:
             one.pool.tell(None if sink is None else one)
+            if begins:
+                one.begin()
         for each in self.sequences:
             each.tell(sink is not None)
 

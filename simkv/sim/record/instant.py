@@ -51,6 +51,7 @@ class Instant:
         if not self._stale:
             return
         stale, self._stale = self._stale, {}
+        at_s = self._at_s  # who is told may end its window, and then others are told from now on
         for pool, blocks in stale.items():
             if self.sink is not None:
-                self.sink.private(self._at_s, pool.tier, pool.number, blocks)
+                self.sink.private(at_s, pool.tier, pool.number, blocks)

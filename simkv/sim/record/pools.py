@@ -71,6 +71,10 @@ class PoolLog:
 
     # ---- as a window begins
 
+    def begin(self) -> None:
+        """Nobody was told until now: no row names anything."""
+        self.named, self.waits = 0, False
+
     def note(self, now: float) -> None:
         """Note when uses were that have been counted so far."""
         self.marks.note(now, self.pool.index.sequence)

@@ -46,7 +46,8 @@ FATES = ("none", "useful", "late", "wasted", "open")
 """Of prefetches; ``open``: not known at the window's end."""
 TIERS = ("vram", "dram", "ssd")
 WHATS = ("there", "coming", "here", "used", "gone")
-"""``there``: as the window began; ``coming``: room is taken, bytes are on their way; ``here``: they can be read."""
+"""``there``: it had room as the window began (``here`` follows where it was still coming); ``coming``: room is taken,
+bytes are on their way; ``here``: they can be read."""
 
 Rule = Literal["from_start", "latest", "asked"]
 

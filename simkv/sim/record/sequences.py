@@ -62,8 +62,9 @@ class SequenceLog:
         """Blocks that the step under way reads when they are here."""
 
     def tell(self, on: bool) -> None:
-        """Look from now on, or no more."""
+        """Look from now on, or no more; pools begin without names where nobody looked before."""
         if on and self.store.watch is None:
+            self._forget()
             self.look(tell=False)
         watch: Watch | None = self if on else None
         self.store.watch = self.runner.watch = watch
@@ -73,9 +74,7 @@ class SequenceLog:
             self._forget()
 
     def _forget(self) -> None:
-        for seq in list(self._held):
-            self._name(seq, self._held.pop(seq), -1)
-        self._flights, self._unread = {}, []
+        self._held, self._flights, self._unread = {}, {}, []
         self._turns.clear()
         self._wait(False)
 
@@ -232,11 +231,6 @@ class SequenceLog:
         if pool is not None and more:
             pool.named += more
             pool.held()
-
-    def _name(self, seq: Sequence, held: Held, sign: int) -> None:
-        """Count its blocks as named by rows, or no more."""
-        for tier, one in enumerate(held.tiers):
-            self._count(tier, sign * int(np.count_nonzero(one)))
 
     def _write(self, rows: list[Row]) -> None:
         """Write rows, what leaves before what comes: no tier is ever told to hold more than it has room for."""
