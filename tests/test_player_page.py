@@ -249,6 +249,24 @@ def test_player_page_story_can_be_closed(page: Page, text: str) -> None:
     assert not page.locator(".story-close").is_visible()
 
 
+def test_player_page_story_that_opens_over_the_block_it_is_of_stays(page: Page, text: str) -> None:
+    show(page, text, width=380)
+    tile = page.locator('.tile[data-state="here"]').first
+    tile.evaluate("(one) => scrollBy(0, one.getBoundingClientRect().top - innerHeight + 40)")
+    page.evaluate("""() => {
+      window.changes = 0;
+      new MutationObserver(() => { window.changes += 1; }).observe(document.querySelector(".story"), { attributes: true });
+    }""")
+    box = tile.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_timeout(500)
+    assert page.locator(".story").get_attribute("data-cell") != "-1"
+    assert page.evaluate("window.changes") <= 2
+    page.mouse.move(5, 5)
+    wait(page, lambda: page.locator(".story").get_attribute("data-cell") == "-1")
+
+
 def test_player_page_arrows_go_from_block_to_block(opened: Page) -> None:
     tile = opened.locator('.tile[tabindex="0"]')
     assert tile.count() == 1

@@ -39,6 +39,7 @@ class Player {
       this.hovered = NONE;
       this.choose(NONE);
     });
+    this.story.node.addEventListener("pointerleave", () => this.hover(NONE));
     const body = html("div", "player-body");
     body.append(this.stage, this.story.node);
     const { node, scrubber, status } = this.controls;
@@ -122,6 +123,11 @@ class Player {
   hover(cell) {
     this.hovered = cell;
     this._tell();
+  }
+
+  /** The pointer left a tile for `where`: the story, if it opened over the tile, is read on until it is left, too. */
+  left(where) {
+    if (!this.story.node.contains(where)) this.hover(NONE);
   }
 
   choose(cell) {

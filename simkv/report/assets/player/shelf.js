@@ -41,7 +41,7 @@ class Shelf {
     };
     group.append(tile.space, tile.body, tile.edge, tile.brief, tile.mark);
     group.addEventListener("pointerenter", () => this.player.hover(tile.cell));
-    group.addEventListener("pointerleave", () => this.player.hover(NONE));
+    group.addEventListener("pointerleave", (event) => this.player.left(event.relatedTarget));
     group.addEventListener("focus", () => this.player.choose(tile.cell));
     group.addEventListener("click", () => this.player.choose(tile.cell));
     this.svg.append(group);
