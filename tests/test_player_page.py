@@ -255,7 +255,8 @@ def test_player_page_story_that_opens_over_the_block_it_is_of_stays(page: Page, 
     tile.evaluate("(one) => scrollBy(0, one.getBoundingClientRect().top - innerHeight + 40)")
     page.evaluate("""() => {
       window.changes = 0;
-      new MutationObserver(() => { window.changes += 1; }).observe(document.querySelector(".story"), { attributes: true });
+      const seen = new MutationObserver(() => { window.changes += 1; });
+      seen.observe(document.querySelector(".story"), { attributes: true });
     }""")
     box = tile.bounding_box()
     assert box is not None
