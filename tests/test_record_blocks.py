@@ -21,7 +21,8 @@ from simkv.sim.config import SystemConfig
 from simkv.sim.record import sequences
 from simkv.sim.record.extents import latest
 from simkv.sim.record.labels import Labels
-from simkv.sim.record.log import Log, Names
+from simkv.sim.record.log import Log
+from simkv.sim.record.names import Names
 from simkv.sim.record.pools import PoolLog
 from simkv.sim.record.recording import TIERS, WHATS, Wanted
 from simkv.sim.record.sequences import SequenceLog

@@ -18,7 +18,7 @@ from simkv.sim.clock import TRANSFER_RANK, Clock, Timer
 from simkv.sim.record.errand import Errand
 
 if TYPE_CHECKING:
-    from simkv.sim.record.log import Sink
+    from simkv.sim.record.sink import Sink
 
 DEMAND, NEXT_STEP, LOOK_AHEAD, WRITE_BACK = range(4)
 """Kinds of transfer, most urgent first (design: demand > next step > look-ahead > write-back)."""

@@ -19,7 +19,7 @@ from simkv.sim.tiers import ReplicaTiers
 from simkv.workload.request import Request
 
 if TYPE_CHECKING:
-    from simkv.sim.record.log import Sink
+    from simkv.sim.record.sink import Sink
 
 
 class Waiting(Protocol):

@@ -14,8 +14,10 @@ from simkv.sim.record.pools import PoolLog
 from simkv.sim.record.recording import TIERS
 
 if TYPE_CHECKING:
-    from simkv.sim.record.log import Log, Names, Sink
+    from simkv.sim.record.log import Log
+    from simkv.sim.record.names import Names
     from simkv.sim.record.sequences import SequenceLog
+    from simkv.sim.record.sink import Sink
     from simkv.sim.system import System
 
 

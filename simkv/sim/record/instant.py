@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from simkv.sim.clock import Clock
 
 if TYPE_CHECKING:
-    from simkv.sim.record.log import Sink
     from simkv.sim.record.pools import PoolLog
+    from simkv.sim.record.sink import Sink
 
 
 class Instant:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from simkv.workload.request import OLD_STREAM, PRIVATE_STREAM_BASE, Named, Request, Source, Spans
 
 if TYPE_CHECKING:
-    from simkv.sim.record.log import Names
+    from simkv.sim.record.names import Names
 
 Stretch = tuple[int, int, int]
 """``(label, first, end)``."""

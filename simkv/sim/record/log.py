@@ -1,95 +1,22 @@
-"""Collects the rows of one window.
-
-How those who know of events tell them: a hook is an attribute (``lane.log``, ``engine.log``) that is None while
-nobody records, and a :class:`Sink` otherwise. :class:`simkv.sim.record.windows.Windows` sets the hooks of lanes and
-engines. Who tells of blocks adds to ``Windows.block_hooks`` a callable that sets its own hooks to the sink it is given,
-or to None, and to ``Windows.snapshots`` one that tells the state (``log.there``, ``log.private``) as a window begins.
-A sink may be told more after its window is over: that is dropped.
-"""
+"""Collects the rows of one window; it may be told more after the window is over, which is dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf, isnan, nan
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from simkv.sim.record.errand import Errand
 from simkv.sim.record.recording import BLOCKS, PRIVATE, SLICES, STEPS, TRANSFERS, WHATS, Recording, Table, Wanted
 
 if TYPE_CHECKING:
     from simkv.sim.fabric import Lane, Transfer
+    from simkv.sim.record.names import Names
     from simkv.sim.replica import ReplicaEngine
 
 THERE, COMING, HERE, USED, GONE = range(len(WHATS))
 
 Row = tuple[Any, ...]
-_EXPECTED = -(1 << 60)
-
-
-class Sink(Protocol):
-    """What is told of events: one log, or several whose windows are open at once."""
-
-    def step(
-        self, replica: int, begin_s: float, end_s: float, steps: int, decodes: int, prefill_tokens: int, wait_s: float
-    ) -> None:
-        """``steps`` forward steps ended now."""
-
-    def served(self, lane: Lane, transfer: Transfer, over: bool) -> None:
-        """``lane`` served ``transfer`` since ``lane.served_since_s``, and stops now; ``over``: it is through."""
-
-    def blocks(
-        self, t_s: float, tier: int, pool: int, what: int, label: int, first: int, end: int, transfer: int = 0
-    ) -> None:
-        """Blocks ``first .. end-1`` of ``label`` change; ``transfer``: the ledger's id of what brings them."""
-
-    def private(self, t_s: float, tier: int, pool: int, blocks: int) -> None:
-        """Running requests hold ``blocks`` blocks for themselves from now on."""
-
-    def label(self, key: Hashable, text: str) -> int:
-        """Return the number of the content that ``key`` stands for; ``text`` is what people read."""
-
-
-class Names:
-    """Numbers that all windows of a run have in common: of labels, and of transfers that the ledger doesn't know."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._labels: dict[Hashable, int] = {}
-        self._transfers = 0
-        self._expected = _EXPECTED
-        self._came: dict[int, int] = {}
-        self.ended = 0
-        """The transfer that ended last."""
-
-    def label(self, key: Hashable, text: str) -> int:
-        """Return the number of ``key``."""
-        number = self._labels.get(key)
-        if number is None:
-            number = self._labels[key] = len(self.texts)
-            self.texts.append(text)
-        return number
-
-    def number(self, errand: Errand) -> int:
-        """Return the number of a transfer; below 0 where it has none in the ledger."""
-        if not errand.number:
-            self._transfers -= 1
-            errand.number = self._transfers
-        return errand.number
-
-    # ---- transfers that are known when they are through
-
-    def expect(self) -> int:
-        """Return a number for the transfer that something will come with."""
-        self._expected -= 1
-        return self._expected
-
-    def came(self, expected: int) -> None:
-        """What was expected came with the transfer that ended last."""
-        self._came[expected] = self.ended
-
-    def carrier(self, transfer: int) -> int:
-        """Return the number of the transfer that ``transfer`` stands for; 0: it isn't known."""
-        return self._came.get(transfer, 0) if transfer <= _EXPECTED else transfer
 
 
 class Log:
@@ -264,10 +191,6 @@ class Log:
         self._private.append((t_s, tier, pool, blocks))
         if t_s > self.begin_s:
             self._count(t_s)
-
-    def label(self, key: Hashable, text: str) -> int:
-        """Return the number of the content that ``key`` stands for."""
-        return self._names.label(key, text)
 
     def _count(self, now: float) -> None:
         self._left -= 1

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from simkv.sim.active.work import Flight, Work
     from simkv.sim.ledger import Done
     from simkv.sim.record.labels import Labels
-    from simkv.sim.record.log import Log, Names
+    from simkv.sim.record.log import Log
+    from simkv.sim.record.names import Names
     from simkv.sim.record.pools import PoolLog
 
 Row = tuple[int, int, int, int, int, int]

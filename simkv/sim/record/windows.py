@@ -6,16 +6,18 @@ of something that happened after their end, or have all the rows that they may h
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
 from simkv.sim.record.blocks import Blocks
-from simkv.sim.record.log import Log, Names, Sink
+from simkv.sim.record.log import Log
+from simkv.sim.record.names import Names
 from simkv.sim.record.recording import POOLS, TIERS, Recording, Table, Wanted
+from simkv.sim.record.sink import together
 
 if TYPE_CHECKING:
-    from simkv.sim.fabric import Lane, Transfer
+    from simkv.sim.fabric import Lane
     from simkv.sim.system import System
 
 GROWTH = 4
@@ -107,48 +109,6 @@ class Windows:
                 for number, pool in enumerate(pools[name])
             ]
         return dict(zip(POOLS, zip(*rows, strict=True), strict=True))
-
-
-class Together:
-    """Several windows that are open at once."""
-
-    def __init__(self, logs: Sequence[Log]) -> None:
-        self.logs = logs
-
-    def step(
-        self, replica: int, begin_s: float, end_s: float, steps: int, decodes: int, prefill_tokens: int, wait_s: float
-    ) -> None:
-        """Tell all of steps that ended."""
-        for log in self.logs:
-            log.step(replica, begin_s, end_s, steps, decodes, prefill_tokens, wait_s)
-
-    def served(self, lane: Lane, transfer: Transfer, over: bool) -> None:
-        """Tell all what a lane served."""
-        for log in self.logs:
-            log.served(lane, transfer, over)
-
-    def blocks(
-        self, t_s: float, tier: int, pool: int, what: int, label: int, first: int, end: int, transfer: int = 0
-    ) -> None:
-        """Tell all that blocks change."""
-        for log in self.logs:
-            log.blocks(t_s, tier, pool, what, label, first, end, transfer)
-
-    def private(self, t_s: float, tier: int, pool: int, blocks: int) -> None:
-        """Tell all what is held privately."""
-        for log in self.logs:
-            log.private(t_s, tier, pool, blocks)
-
-    def label(self, key: Hashable, text: str) -> int:
-        """Return the number of a label: windows of one run have them in common."""
-        return self.logs[0].label(key, text)
-
-
-def together(logs: Sequence[Log]) -> Sink | None:
-    """Return whom to tell; None where nobody records."""
-    if not logs:
-        return None
-    return logs[0] if len(logs) == 1 else Together(logs)
 
 
 def named_lanes(system: System) -> list[tuple[str, Lane]]:
