@@ -124,6 +124,23 @@ def test_answer_of_several_classes_tells_them_apart_and_who_has_no_slo() -> None
     assert slo.endswith("requests of batch have none and count as meeting it.")
 
 
+@pytest.mark.parametrize(
+    ("met", "overall", "tone", "says"),
+    [
+        (True, 1.0, "good", "The SLO holds: TTFT p95 1.50 s ≤ 2.00 s; 100 % of requests meet it"),
+        (False, 0.2, "bad", "The SLO is missed: TTFT p95 1.50 s > 2.00 s; 20 % of requests meet it"),
+        (None, 0.0, "bad", "SLO of each request: 0 % of requests meet it"),
+    ],
+)
+def test_slo_is_told_target_by_target_and_is_bad_where_nobody_meets_it(
+    met: bool | None, overall: float, tone: str, says: str
+) -> None:
+    targets = {} if met is None else {"ttft_p95": {"value": 1.5, "limit": 2.0, "met": met}}
+    found = sections(changed(made_up(), slo_attainment={"overall": overall, "classes": {}, "targets": targets}))
+    (note,) = [block for block in found[0].blocks if isinstance(block, Note) and "SLO" in block.text]
+    assert note.text.startswith(says) and note.tone == tone
+
+
 def test_active_offload_loaded_block_by_block_has_no_queue_that_was_not_measured() -> None:
     (table,) = [
         block

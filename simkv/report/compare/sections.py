@@ -10,7 +10,7 @@ from simkv.report.compare.metrics import Comparison, Row, compare
 from simkv.report.compare.settings import differing, flat
 from simkv.report.document import Block, Cell, Note, Section, Table, Text, Tone
 from simkv.report.folders import RunFolder
-from simkv.results.quantity import MISSING, change, count
+from simkv.results.quantity import MISSING, change
 
 HEADLINE = ("ttft_s.mean", "ttft_s.p95", "tpot_s.mean", "e2e_s.mean", "t_step_s", "output_tokens_per_s")
 _MOST_HEADLINES = 3
@@ -94,7 +94,7 @@ def _said(row: Row) -> str:
 def _basis(comparison: Comparison) -> str:
     if comparison.same_requests is None:
         return "Not the same requests: the runs are compared as independent samples."
-    return f"Compared request by request, over the {count(comparison.same_requests)} that both finished after warm-up."
+    return f"Compared request by request, over the {comparison.same_requests:,} that both finished after warm-up."
 
 
 def _cautions(first: str, name: str, comparison: Comparison) -> Iterator[Block]:

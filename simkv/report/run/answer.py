@@ -14,7 +14,7 @@ from simkv.report.run.window import window
 from simkv.report.telling import listed
 from simkv.results.quantity import count, digits, seconds, share
 from simkv.results.verdict import MATTERS, figures_text
-from simkv.results.words import Summary, attainment_texts, target_texts
+from simkv.results.words import Summary, attainment_texts
 
 _JUDGED = (("TTFT", "ttft_s"), ("E2E", "e2e_s"))
 _APART = re.compile(r"(?<=\d)(?=[A-Za-z])")
@@ -165,13 +165,23 @@ def _slo(summary: Summary) -> Iterator[Note]:
     attained = summary["slo_attainment"]
     if not attained:
         return
-    targets = target_texts(attained)
+    targets = list(_targets(attained))
     missed, judged = any(met is False for _, met in targets), bool(targets)
-    tone: Tone = "bad" if missed else "good" if judged else "plain"
+    nobody = attained["overall"] == 0
+    tone: Tone = "bad" if missed or nobody else "good" if judged else "plain"
     says = "The SLO is missed" if missed else "The SLO holds" if judged else "SLO of each request"
     free = sorted(set(summary["classes"] or {}) - set(attained["classes"])) if attained["classes"] else []
     counted = f"; requests of {listed(free)} have none and count as meeting it" if free and not targets else ""
     yield Note(tone, f"{says}: {'; '.join([*(text for text, _ in targets), *attainment_texts(summary)])}{counted}.")
+
+
+def _targets(attained: Mapping[str, Any]) -> Iterator[tuple[str, bool | None]]:
+    """Yield each target with its value, and whether it holds: ``TTFT p95 328 ms ≤ 2.00 s``."""
+    for name, target in attained["targets"].items():
+        if target["value"] is not None:
+            label, _, rank = name.partition("_")
+            sign = "≤" if target["met"] else ">"
+            yield f"{label.upper()} {rank} {seconds(target['value'])} {sign} {seconds(target['limit'])}", target["met"]
 
 
 def _baselines_own(summary: Summary) -> Iterator[Note]:

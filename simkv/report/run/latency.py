@@ -14,7 +14,7 @@ from simkv.plots.style import PALETTE, RUN, WITHOUT
 from simkv.report.document import Block, Cell, Data, Figure, Table, Text
 from simkv.report.folders import RunFolder
 from simkv.report.run.settings import settings
-from simkv.report.run.shown import QUANTILES, capital, half_width_s, interval_text, number, time
+from simkv.report.run.shown import QUANTILES, capital, cell, half_width_s, interval_text, time
 from simkv.report.run.window import window
 from simkv.results.quantity import MISSING, change, count, seconds, share
 from simkv.results.words import LATENCIES, Summary
@@ -90,7 +90,7 @@ def _difference(one: Mapping[str, Any] | None) -> list[Cell]:
     if one is None:
         return [Cell(MISSING)] * 4
     relative = Cell(MISSING) if one["relative"] is None else Cell(change(one["relative"]), one["relative"])
-    return [time(one["mean"]), Cell(interval_text(one["ci95"]) or MISSING), relative, number(float(one["pairs"]))]
+    return [time(one["mean"]), Cell(interval_text(one["ci95"]) or MISSING), relative, cell(one["pairs"], "{:,}".format)]
 
 
 def _figures(folder: RunFolder) -> Iterator[Figure]:

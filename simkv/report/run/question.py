@@ -74,9 +74,9 @@ def _in_words(folder: RunFolder, given: Settings) -> str:
     tokens = ""
     if summary["requests"]["finished"]:
         mean = [summary[key] / summary["requests"]["finished"] for key in ("prompt_tokens", "output_tokens")]
-        tokens = f", on average {mean[0]:,.0f} prompt and {mean[1]:,.0f} output tokens"
+        tokens = f", on average {mean[0]:,.0f} prompt and {mean[1]:,.0f} output tokens,"
     verb = "is" if arrived == 1 else "are"
-    return f"{load}{tokens}, {verb} served by {_machine(given)}."
+    return f"{load}{tokens} {verb} served by {_machine(given)}."
 
 
 def _machine(given: Settings) -> str:
