@@ -26,7 +26,7 @@ _TITLES = {
 _BINDING = {"article": "the article's bound", "overlap": "overlap, (T_c + T_t) / max(T_c, T_t),"}
 _BUDGET = "offload.vram_budget is one room for all sequences: no share of each bounds how many run"
 _UNSIMULATED = (
-    "no closed form of the hit rate over λ exists, and there are no simulated points: `simkv curves` makes them"
+    "no closed form of the hit rate over λ exists, and there are no simulated points: simkv curves makes them"
 )
 
 
