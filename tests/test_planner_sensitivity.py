@@ -15,8 +15,9 @@ from simkv.jobs.job import Failure, Job, Outcome
 from simkv.planner import crossing as crossings
 from simkv.planner.compare import Bench, Comparison, Measured, gain, measure
 from simkv.planner.crossing import Crossing, Near, crossing, near, of_answer
-from simkv.planner.sensitivity import BASE, LABELS, absent, cases, sensitivity
+from simkv.planner.sensitivity import BASE, absent, cases, sensitivity
 from simkv.planner.types import Capacity, Effort, Slo, Trial
+from simkv.results.words import MORE_OF
 from simkv.scenario.scaled import RESOURCES
 from simkv.sweeps.simulate import Case, Written
 
@@ -202,7 +203,7 @@ def test_sensitivity_of_a_queue_is_that_of_its_closed_form() -> None:
     assert compute["ttft_p95_change"] < -0.05 and "compute carries 1" in compute["because"]
     assert answer["vram"]["load_change"] == 0 and not answer["vram"]["measurable"]
     assert "nothing measurable" in answer["vram"]["because"]
-    assert list(answer)[:2] == ["compute", "vram"] and set(answer) == set(RESOURCES) == set(LABELS)
+    assert list(answer)[:2] == ["compute", "vram"] and set(answer) == set(RESOURCES) == set(MORE_OF)
     assert answer["ssd"]["load_change"] is None and answer["ssd"]["because"] == "Left out: there is no SSD tier."
 
 

@@ -115,6 +115,13 @@ def test_settings_that_cannot_be_told_from_the_best_are_counted() -> None:
     assert "In TTFT p95 1 other setting can't be told from the best with 3 seeds" in told
     assert "can't be told" not in words(sections(sweep(ONE, of_dram, seeds=3)))
 
+    def all_noise(params: Mapping[str, str], seed: int) -> Mapping[str, float]:
+        spread = {"0GiB": 0.0, "1GiB": 0.4, "3GiB": 0.5}[params[DRAM]]
+        return {"rate": 1.0, "ttft": 1.0 + spread * (seed - 0.4)}
+
+    told = words(sections(sweep(ONE, all_noise, seeds=2)))
+    assert "In TTFT p95 no other setting can be told from the best with 2 seeds" in told
+
 
 def test_table_has_every_setting_with_exact_means() -> None:
     folder = sweep(TWO, of_two, seeds=2)

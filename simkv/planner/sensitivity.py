@@ -9,6 +9,7 @@ from typing import Any
 
 from simkv.planner.compare import Comparison, Gain, Measured, gain, statistic
 from simkv.results.quantity import change
+from simkv.results.words import MORE_OF
 from simkv.scenario.resolve import Resolved
 from simkv.scenario.scaled import RESOURCES
 from simkv.scenario.schema import InlineHardware
@@ -16,16 +17,6 @@ from simkv.sweeps.simulate import Case
 
 MORE = 1.1
 BASE = "base"
-LABELS: Mapping[str, str] = {
-    "vram": "VRAM",
-    "compute": "compute",
-    "memory_bandwidth": "memory bandwidth of the GPUs",
-    "link": "bandwidth of the host links",
-    "dram": "DRAM",
-    "dram_bandwidth": "DRAM bandwidth",
-    "ssd": "SSD capacity",
-    "ssd_bandwidth": "SSD bandwidth",
-}
 _LATENCIES = ("ttft", "tpot")
 _KEYS = ("load_change", "doubt", "measurable", "cost_change", *(f"{metric}_p95_change" for metric in _LATENCIES))
 
@@ -95,7 +86,7 @@ def _relative(one: Measured, base: Measured, metric: str) -> float | None:
 
 
 def _because(name: str, more: Gain, latencies: Mapping[str, float | None]) -> str:
-    head = f"10 % more {LABELS[name]}"
+    head = f"10 % more {MORE_OF[name]}"
     what = f"carries {more.text} load" if more.sign else f"changes the largest load by nothing measurable ({more.text})"
     moved = [f"{metric.upper()} p95 {change(value)}" for metric, value in latencies.items() if value is not None]
     return f"{head} {what}" + (f"; at the planned load {', '.join(moved)}." if moved else ".")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from simkv.plots.labels import tick_time
 from simkv.plots.style import FAINT, INK, MARKERS, PALETTE, SMALL, clean, figure, label_below, label_side
+from simkv.results.words import MORE_OF
 from simkv.units import short
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _bars(axes: Axes, rows: Sequence[tuple[str, Row]]) -> None:
     changes = [100 * one["load_change"] for _, one in rows]
     doubts = [100 * (one["doubt"] or 0.0) for _, one in rows]
     axes.barh(places, changes, xerr=doubts, color=PALETTE[0], ecolor=INK, capsize=3, height=0.6)
-    axes.set_yticks(places, [name.replace("_", " ") for name, _ in rows])
+    axes.set_yticks(places, [MORE_OF.get(name, name.replace("_", " ")) for name, _ in rows])
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("Change of the load that holds the SLO (%)")

@@ -27,6 +27,18 @@ WAITS = (
 )  # fmt: skip
 """Of a decode step of active offload."""
 
+MORE_OF: Mapping[str, str] = {
+    "vram": "VRAM",
+    "compute": "compute",
+    "memory_bandwidth": "memory bandwidth of the GPUs",
+    "link": "bandwidth of the host links",
+    "dram": "DRAM",
+    "dram_bandwidth": "DRAM bandwidth",
+    "ssd": "SSD capacity",
+    "ssd_bandwidth": "SSD bandwidth",
+}
+"""Of which a machine may have more, in a sentence."""
+
 _CLOSED_LABELS = {"speedup_most": "speedup at most", "speedup_most_article": "the article's bound 1 + T_t / T_c ="}
 _UNIT_SUFFIX = re.compile(r"(_bytes)?(_per)?_s$|_bytes$")
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from simkv.planner.export import moving
-from simkv.planner.sensitivity import LABELS
 from simkv.plots.plan import bars, moved
 from simkv.report.document import Block, Cell, Data, Details, Figure, Table, Text
 from simkv.results.quantity import MISSING, change, share
+from simkv.results.words import MORE_OF
 
 _COLUMNS = {
     "load_change": "load that holds the SLO",
@@ -29,7 +29,7 @@ def sensitivity(answer: Mapping[str, Any]) -> Iterator[Block]:
     rows = list(reversed(moved(answer)))
     if rows:
         yield _figure(answer, rows)
-    still = [LABELS.get(name, name) for name, one in rows if not one["measurable"]]
+    still = [MORE_OF.get(name, name) for name, one in rows if not one["measurable"]]
     if still and len(still) < len(rows):
         yield Text(f"Nothing that can be told from chance: {', '.join(still)}.")
     absent = [f"{_capital(name)}: {one['because']}" for name, one in found.items() if one["load_change"] is None]
@@ -38,7 +38,7 @@ def sensitivity(answer: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _figure(answer: Mapping[str, Any], rows: list[tuple[str, Mapping[str, Any]]]) -> Figure:
-    told = "; ".join(f"{LABELS.get(name, name)} {_with_doubt(one)}" for name, one in rows)
+    told = "; ".join(f"{MORE_OF.get(name, name)} {_with_doubt(one)}" for name, one in rows)
     felt = [one for _, one in rows if one["measurable"]]
     finding = moving(answer)
     if felt:
@@ -50,7 +50,7 @@ def _figure(answer: Mapping[str, Any], rows: list[tuple[str, Mapping[str, Any]]]
         data=Data(
             ["10 % more", "change of the load (share)", "doubt (share)", "measurable", "change of cost (share)",
              "change of TTFT p95 (share)", "change of TPOT p95 (share)"],
-            [[LABELS.get(name, name), one["load_change"], one["doubt"], one["measurable"], one["cost_change"],
+            [[MORE_OF.get(name, name), one["load_change"], one["doubt"], one["measurable"], one["cost_change"],
               one["ttft_p95_change"], one["tpot_p95_change"]] for name, one in rows],
         ),
         alt=f"Bars: the change of the load that holds the SLO with 10 % more of each resource, with its doubt. {told}.",
@@ -83,5 +83,5 @@ def _doubt(value: float | None) -> Cell:
 
 
 def _capital(name: str) -> str:
-    label = LABELS.get(name, name.replace("_", " "))
+    label = MORE_OF.get(name, name.replace("_", " "))
     return label[:1].upper() + label[1:]

@@ -75,11 +75,17 @@ def doubts(result: SweepResult, objectives: Sequence[Objective]) -> Iterator[str
             if setting.params != top.setting.params and _alike(top.setting, setting, objective.metric)
         ]
         if alike:
-            setting = "1 other setting can't" if len(alike) == 1 else f"{count(len(alike))} other settings can't"
+            so_many = _so_many(len(alike), len(result.settings) - 1)
             yield (
-                f"In {top.metric.label} {setting} be told from the best with {len(top.setting.found)} seeds: the "
-                "95 % interval of the difference, seed by seed, holds 0."
+                f"In {top.metric.label} {so_many} be told from the best with {len(top.setting.found)} seeds: the 95 % "
+                "interval of the difference, seed by seed, holds 0."
             )
+
+
+def _so_many(alike: int, others: int) -> str:
+    if alike == others:
+        return "no other setting can"
+    return "1 other setting can't" if alike == 1 else f"{count(alike)} of {count(others)} other settings can't"
 
 
 def _alike(one: Setting, other: Setting, metric: str) -> bool:
