@@ -210,7 +210,7 @@ def hold_law(found: Watched, least: int = 1, follows: bool = True) -> int:
     """
     compared = 0
     for number, recording in enumerate(found.data.recordings):
-        if not recording.left_out_blocks:
+        if not recording.private["t_s"]:  # it has no blocks, or was over before anything arrived
             continue
         hold_beginning(recording, found.began[number])
         left_out = dict(zip([pool_of(row) for row in rows(recording.pools)], recording.left_out_blocks, strict=True))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from simkv.results.recorded import from_json, to_json
 from simkv.sim.config import SystemConfig
 from simkv.sim.record.recording import Recording, Wanted
 from simkv.sim.system import System
@@ -165,3 +166,19 @@ def test_lanes_are_named_by_replica_and_host(replicas: int) -> None:
         *(f"replica {number} {lane}" for number in range(replicas) for lane in ("h2d", "d2h")),
         *(f"host {number} {lane}" for number in range(replicas) for lane in ("ssd_read", "ssd_write")),
     ]
+
+
+def test_asked_is_over_before_anything_arrives_is_empty_and_reads_back() -> None:
+    requests = [request(0, 5.0, 20, 4)]
+    (recording,) = record(Wanted("asked", 100, True, 0.5, 1.0), requests=requests)
+    assert recording.begin_s == recording.end_s == 1.0 and not recording.whole and not recording.full
+    assert not recording.steps["replica"] and not recording.blocks["t_s"]
+    assert from_json(to_json(recording)) == recording
+
+
+def test_window_that_is_full_in_the_instant_of_the_runs_end_is_not_called_whole() -> None:
+    """What it had no room for may have happened at that very instant."""
+    requests = [request(0, 0.0, 20, 4)]
+    found = [record(Wanted("from_start", most, True), requests=requests)[0] for most in range(1, 40)]
+    assert all(one.full != one.whole for one in found)
+    assert {one.full for one in found if one.end_s == one.run_end_s} == {True, False}

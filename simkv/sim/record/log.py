@@ -111,6 +111,8 @@ class Log:
         """Return what was recorded of a run from its first arrival at ``first_s`` to its last end."""
         self.close(run_end_s)
         begin_s, end_s = (run_end_s if isnan(at_s) else min(at_s, run_end_s) for at_s in (self.begin_s, self.end_s))
+        begin_s = min(begin_s, end_s)  # what was asked for may be over before anything arrives
+        pool_count = len(pools["pool"]) if self.wanted.blocks else 0
         rows = cut(self._tables, begin_s, end_s)
         labels, rows["blocks"] = _used_labels(rows["blocks"], self._names)
         uses = self._tables["uses"]
@@ -118,8 +120,8 @@ class Log:
             begin_s=begin_s,
             end_s=end_s,
             run_end_s=run_end_s,
-            whole=begin_s <= first_s and end_s >= run_end_s,
-            full=self.full and end_s < run_end_s,
+            whole=begin_s <= first_s and end_s >= run_end_s and not self.full,
+            full=self.full,
             lanes=tuple(name for name, _ in self._lanes),
             steps=_table(STEPS, rows["steps"]),
             transfers=_table(TRANSFERS, rows["transfers"]),
@@ -131,7 +133,7 @@ class Log:
             rule=self.wanted.rule,
             last_use_s=tuple(last_s for last_s, _ in uses),
             uses=tuple(number for _, number in uses),
-            left_out_blocks=tuple(blocks for (blocks,) in self._tables["left_out"]),
+            left_out_blocks=tuple(blocks for (blocks,) in self._tables["left_out"]) or (0,) * pool_count,
         )
 
     # ---- what is told (see Sink)
