@@ -141,6 +141,24 @@ def test_slo_is_told_target_by_target_and_is_bad_where_nobody_meets_it(
     assert note.text.startswith(says) and note.tone == tone
 
 
+def test_closed_form_of_how_many_fit_says_what_bound_where_others_waited() -> None:
+    def why(folder: RunFolder) -> str:
+        (table,) = [
+            block for block in all_blocks(sections(folder)) if isinstance(block, Table) and block.name == "closed-form"
+        ]
+        return next(row[-1].text for row in table.rows if row[0].text.startswith("Requests at once"))
+
+    crowded, idle = shipped("qos-two-classes"), shipped("chatbot")
+    assert crowded.summary["concurrency"]["max"] < crowded.summary["concurrency"]["formula"]
+    assert why(crowded) == "more waited: not this room, but host-to-device link bound"
+    assert why(idle) == "there was room for more: no more were there at once"
+
+
+def test_hits_over_the_ceiling_are_explained_where_requests_overtake_each_other() -> None:
+    assert "arrive" in figures(sections(shipped("qos-two-classes")))["hit-rates-over-time"].note
+    assert not figures(sections(shipped("chatbot")))["hit-rates-over-time"].note
+
+
 def test_active_offload_loaded_block_by_block_has_no_queue_that_was_not_measured() -> None:
     (table,) = [
         block

@@ -29,7 +29,7 @@ def hit_shares(rows: Sequence[tuple[str, Mapping[str, float]]], file: BinaryIO, 
                     axes.annotate(share(rates[key]), (100 * (begin + rates[key] / 2), k - 0.29), ha="center",
                                   va="bottom", fontsize=9.0)  # fmt: skip
                 begin += rates[key]
-            axes.plot([100 * rates["ceiling"]] * 2, [k - 0.3, k + 0.34], color=INK, linewidth=2.2,
+            axes.plot([100 * rates["ceiling"]] * 2, [k - 0.25, k + 0.34], color=INK, linewidth=2.2,
                       label=_once("ceiling (infinite cache)", k == 0))  # fmt: skip
         axes.set_yticks(range(len(rows)), [clean(label, NAME_CHARS) for label, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.72)

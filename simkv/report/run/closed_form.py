@@ -9,11 +9,14 @@ from simkv.report.document import Block, Cell, Facts, Table, Text
 from simkv.report.folders import RunFolder
 from simkv.report.run.settings import Settings, settings
 from simkv.report.run.shown import capital
+from simkv.results.bottleneck import NAMES
 from simkv.results.quantity import MISSING, digits, seconds, share
 from simkv.results.words import Summary, closed_label, quantity
 
 _AGREE = 0.01
 """Closed form and simulation agree within this, relative."""
+_FELT = 0.05
+"""Queueing that is a smaller share of a time isn't named as what makes it long."""
 _HEADS = (
     "Figure",
     "Closed form",
@@ -139,15 +142,23 @@ def _why(key: str, ratio: float | None, closed: float, simulated: float, summary
 
 
 def _why_so_many(closed: float, simulated: float, summary: Summary) -> str:
+    if simulated < closed and _waited(summary):
+        return f"more waited: not this room, but {NAMES.get(summary['bottleneck'], 'something else')} bound"
     if simulated < closed:
         return "there was room for more: no more were there at once"
     return "they agree" if simulated == closed else "requests shorter than the mean, or that share a prefix, take less"
 
 
+def _waited(summary: Summary) -> bool:
+    """Say whether requests waited to be let in, by a share of their time that is felt."""
+    queue, whole = summary["queue_s"], summary["e2e_s"]
+    return bool(queue and whole and queue["mean"] >= _FELT * whole["mean"])
+
+
 def _first_token(summary: Summary) -> str:
     queue, mean = summary["queue_s"]["mean"], summary["ttft_s"]["mean"]
     alone = "the closed form has the mean request alone on an idle replica"
-    if queue >= 0.05 * mean:
+    if queue >= _FELT * mean:
         return f"queueing: {seconds(queue)}, {share(queue / mean)} of TTFT; {alone}"
     return f"its steps are shared with others, and lengths vary; {alone}"
 

@@ -20,6 +20,11 @@ from simkv.results.words import TIERS, Summary
 _BINS = 48
 _FEWEST = 5
 """Requests a bin of time has on average; without twice as many there is no figure over time."""
+_ROUNDING = 1e-9
+_ABOVE = (
+    "The ceiling has requests in the order in which they arrive. Where they are served in another, one that came "
+    "first hits what a later one brought, and hits lie above it for a while; over the whole run they don't."
+)
 _KEYS = (*NAMES, "ceiling")
 _HEADS = ("VRAM", "DRAM", "SSD", "computed", "ceiling (infinite cache)")
 
@@ -105,6 +110,7 @@ def _over_time(folder: RunFolder) -> Iterator[Figure]:
     bins = bins_over_time(folder)
     if bins is None or len(bins.prompt_tokens) < 2:
         return
+    ceiling = bins.shares["ceiling"]
     hit = [sum(values) for values in zip(*(bins.shares[key] for _, key in TIERS), strict=True)]
     half = len(hit) // 2
     early, late = (_mean(hit[side], bins.prompt_tokens[side]) for side in (slice(0, half), slice(half, None)))
@@ -119,6 +125,7 @@ def _over_time(folder: RunFolder) -> Iterator[Figure]:
         alt=f"Share of prompt tokens from VRAM, DRAM and SSD over when requests arrived, in {len(hit)} spans of time: "
         f"{share(hit[0])} at first, {share(hit[-1])} at last, {share(min(hit))} at least, {share(max(hit))} at most; "
         f"the ceiling of an infinite cache is {share(bins.shares['ceiling'][-1])} at last.",
+        note=_ABOVE if any(mine > most + _ROUNDING for mine, most in zip(hit, ceiling, strict=True)) else "",
     )
 
 
