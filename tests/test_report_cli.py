@@ -150,6 +150,11 @@ def test_curves_that_are_simulated_are_announced_with_how_to_leave_them_out(tmp_
     (folder / "scenario.resolved.yaml").write_text("name: gone\n", "utf-8")
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert "simulating the curves of this scenario, once; --no-curves leaves them out" in done.stderr
+    assert "no curves: model is missing; hardware is missing; workload is missing" in done.stderr
+
+
+def test_no_processes_are_refused(run):
+    assert "--jobs = 0" in refused(run, "--jobs", "0")
 
 
 def test_place_where_nothing_can_be_taken_away_is_named(tmp_path, monkeypatch):

@@ -44,11 +44,13 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print which files were written, as JSON.")] = False,
 ) -> None:
     """Write DIR/report.html: what a run, sweep or plan found; of several, how they differ."""
+    from simkv.jobs.workers import Workers
     from simkv.report.compose import document
     from simkv.report.folders import read_folder
     from simkv.report.write import check_formats, write
 
     names = check_formats([part.strip() for part in formats.split(",") if part.strip()])
+    Workers(jobs)
     _check_apart(folders)
     found: list[Folder] = [read_folder(path) for path in folders]
     found, why_not = _with_curves(found, len(found) == 1 if with_curves is None else with_curves, points, jobs)
@@ -85,6 +87,7 @@ def _with_curves(
 
 def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, str | None]:
     """Return ``run`` read again, with curves beside it now; or as it was, and why there are none."""
+    from simkv.cli.guard import printable
     from simkv.cli.interrupt import kept_in
     from simkv.cli.progress import Progress
     from simkv.errors import SimkvError
@@ -96,7 +99,9 @@ def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, s
             shown.say("simulating the curves of this scenario, once; --no-curves leaves them out")
             curves_for(run, points, jobs, shown)
     except SimkvError as error:
-        return run, f"Curves can't be drawn of this run: {_reasons(error)}."
+        reasons = _reasons(error)
+        print(printable(f"no curves: {reasons}"), file=sys.stderr)
+        return run, f"Curves can't be drawn of this run: {reasons}."
     return read_folder(run.path), None
 
 
@@ -104,8 +109,10 @@ def _reasons(error: Exception) -> str:
     """Return what an error says in one line; the file that all of several problems are in isn't named again."""
     from simkv.errors import InputError
 
-    several = isinstance(error, InputError) and len(error.problems) > 1
-    return "; ".join(problem.what for problem in error.problems) if several else str(error)  # type: ignore[attr-defined]
+    if not isinstance(error, InputError) or len(error.problems) == 1:
+        return str(error)
+    told = (f"{problem.path} {problem.what}".strip() for problem in error.problems)
+    return "; ".join(dict.fromkeys(told))
 
 
 def _tell_of_older(place: Path, names: Sequence[str]) -> None:
