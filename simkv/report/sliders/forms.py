@@ -1,6 +1,6 @@
 """The closed forms of one scenario as functions of what the sliders move.
 
-``assets/sliders.js`` computes the same from :func:`as_data`; the tests hold the two to each other.
+``assets/sliders/forms.js`` computes the same from :func:`as_data`; the tests hold the two to each other.
 """
 
 from __future__ import annotations
