@@ -213,6 +213,8 @@ def hold_law(found: Watched, least: int = 1, follows: bool = True) -> int:
         if not recording.private["t_s"]:  # it has no blocks, or was over before anything arrived
             continue
         hold_beginning(recording, found.began[number])
+        for time_s in (*recording.blocks["t_s"], *recording.private["t_s"]):
+            assert not recording.full or time_s < recording.end_s or time_s == recording.begin_s, "half of an instant"
         left_out = dict(zip([pool_of(row) for row in rows(recording.pools)], recording.left_out_blocks, strict=True))
         replay = Replay(recording)
         for time_s, pools in found.seen.items():
