@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.plots.labels import tick_time
-from simkv.plots.style import FAINT, MARKERS, NAME_CHARS, PALETTE, clean, figure
+from simkv.plots.style import FAINT, MARKERS, NAME_CHARS, PALETTE, clean, figure, label_below
 
 _NEAR = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 2.0, 2.5, 3.0)
 """Where the axis has ticks that doesn't reach far."""
@@ -87,7 +87,7 @@ def distributions(runs: Mapping[str, NDArray[np.float64]], label: str, file: Bin
         axes.set_ylim(0, 101)
         axes.set_xlabel(f"{label} (logarithmic)")
         axes.set_ylabel("Requests at or below (%)")
-        axes.legend(loc="lower right")
+        label_below(axes)
 
 
 def cumulative(values: NDArray[np.float64]) -> tuple[list[float], list[float]]:
