@@ -24,6 +24,8 @@ _TO_FIRST_TOKEN = ("queue", "load_dram", "load_ssd", "prefill")
 """Parts that come before the first token, in order."""
 _REST = ("decode", "decode or preempted")
 """What of the time to the first token is in none of them, where nothing is preempted and where something is."""
+_ROUNDING = 1e-12
+"""Of a time: what subtracting its parts leaves of it where nothing is left."""
 _SLOW = 0.95
 _FEWEST_SLOW = 3
 _TOLD = 0.005
@@ -131,7 +133,8 @@ def first_token_parts(frame: pd.DataFrame, preempted: bool) -> list[tuple[str, n
         taken = np.minimum(frame[f"{key}_time_s"].to_numpy(dtype=np.float64), left)
         left = np.maximum(left - taken, 0.0)
         found.append((_LABELS[key], taken))
-    return [*found, (_REST[preempted], left)]
+    rounding = _ROUNDING * frame["ttft_s"].to_numpy(dtype=np.float64)
+    return [*found, (_REST[preempted], np.where(left > rounding, left, 0.0))]
 
 
 def _groups(frame: pd.DataFrame, by: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -109,7 +109,7 @@ def _origins(node: yaml.MappingNode, above: str, lines: list[str]) -> Iterator[t
 def words(value: Tree) -> str:
     """Return a value as people read it: ``lognormal, median 120, sigma 1.0``."""
     if isinstance(value, dict):
-        return ", ".join(_pair(key, one) for key, one in value.items())
+        return ", ".join(_pair(key, one) for key, one in value.items() if one not in ({}, ""))
     if isinstance(value, list):
         return " / ".join([*(words(one) for one in value[:_LISTED]), *(["..."] if len(value) > _LISTED else [])])
     return f"{int(value):,}" if value.isdecimal() and len(value) > 3 else value
