@@ -55,7 +55,7 @@ def render(result: RunResult, out_dir: Path | None, width: int = MAX_WIDTH, asci
         _shares(summary, width),
         _throughput(summary, width),
         _resources(summary),
-        [*_closed_form(summary, width), *_where(summary, out_dir, width)],
+        [*_closed_form(summary, width), *_where(result, out_dir, width)],
     )
     text = "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block)))
     return _encodable(text, ascii_only) + "\n"
@@ -302,9 +302,12 @@ def _beside(key: str, value: object, summary: Summary) -> str:
     return f"{text} (simulated {quantity(key, simulated)})" if isinstance(simulated, (int, float)) else text
 
 
-def _where(summary: Summary, out_dir: Path | None, width: int) -> Iterator[str]:
+def _where(result: RunResult, out_dir: Path | None, width: int) -> Iterator[str]:
+    summary = result.summary
     if out_dir is not None:
         files = "summary.json, {requests,timeseries}.parquet, scenario.resolved.yaml"
+        if any(recording.rule == "latest" for recording in result.data.recordings):
+            files += ", recording.json"
         yield from _labelled("Files", f"{out_dir}/ ({files})", width)
     run = f"simkv {summary['simkv_version']} · seed {summary['seed']} · scenario {str(summary['scenario_hash'])[:12]}"
     yield from _labelled("Run", run, width)
