@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from simkv.results.write import write_result
@@ -34,9 +34,12 @@ HOSTILE = {
 @cache
 def small_run() -> Path:
     """Return the folder of a run of few requests with its baseline; nobody may change it."""
-    folder = Path(mkdtemp(prefix="simkv-report-")) / "chatbot"
+    folder = Path(mkdtemp(dir=_PLACE.name)) / "chatbot"
     write_result(run_scenario(resolve(str(ROOT / "scenarios" / "chatbot.yaml"), list(SMALL))), folder)
     return folder
+
+_PLACE = TemporaryDirectory(prefix="simkv-report-")
+"""Gone when the tests have ended."""
 
 
 def copied(target: Path) -> Path:

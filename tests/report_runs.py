@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from simkv.report.document import Block, Details, Figure, Section
@@ -42,9 +42,13 @@ def shipped(name: str, *extra: str) -> RunFolder:
     return folder_of(result)
 
 
+_PLACE = TemporaryDirectory(prefix="simkv-report-")
+"""Gone when the tests have ended."""
+
+
 def folder_of(result: RunResult) -> RunFolder:
     """Return ``result`` written and read back."""
-    place = Path(mkdtemp(prefix="simkv-report-")) / "run"
+    place = Path(mkdtemp(dir=_PLACE.name)) / "run"
     write_result(result, place)
     folder = read_folder(place)
     assert isinstance(folder, RunFolder)

@@ -361,3 +361,12 @@ def test_resources_tell_of_swaps_and_of_warm_tiers() -> None:
 def test_answered_is_the_first_section_alone() -> None:
     folder = shipped("article-toy")
     assert answered(folder) == sections(folder)[0]
+
+
+def test_answer_says_what_becomes_of_the_slo_without_offload() -> None:
+    folder = shipped("chatbot")
+    plain = folder.summary["baselines"]["no_offload"]["slo_attainment"]
+    told = " ".join(block.text for block in answered(folder).blocks if isinstance(block, Text))
+    met = all(target["met"] for target in plain["targets"].values())
+    assert f"Without offload the SLO {'holds, too' if met else 'is missed'}: " in told
+    assert seconds(plain["targets"]["ttft_p95"]["value"]) in told

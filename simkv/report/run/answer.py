@@ -29,7 +29,7 @@ def blocks(folder: RunFolder) -> list[Block]:
     summary = folder.summary
     lead, *more = _answers(folder)
     found: list[Block] = [Text(lead, lead=True), *(Text(text) for text in more)]
-    found += _slo(summary)
+    found += [*_slo(summary), *_slo_without(summary)]
     if summary["bottleneck_because"]:
         found.append(Text(f"Bottleneck: {summary['bottleneck_because']}."))
     found += [Note("warning", warning["message"], warning["code"]) for warning in summary["warnings"]]
@@ -173,6 +173,18 @@ def _slo(summary: Summary) -> Iterator[Note]:
     free = sorted(set(summary["classes"] or {}) - set(attained["classes"])) if attained["classes"] else []
     counted = f"; requests of {listed(free)} have none and count as meeting it" if free and not targets else ""
     yield Note(tone, f"{says}: {'; '.join([*(text for text, _ in targets), *attainment_texts(summary)])}{counted}.")
+
+
+def _slo_without(summary: Summary) -> Iterator[Text]:
+    """Say what becomes of the SLO without offload: whether it is offload that holds it."""
+    plain = (summary["baselines"] or {}).get("no_offload")
+    if not summary["slo_attainment"] or not plain or not plain["slo_attainment"]:
+        return
+    targets = list(_targets(plain["slo_attainment"]))
+    missed = any(met is False for _, met in targets)
+    says = ("is missed" if missed else "holds, too") if targets else "of each request"
+    told = "; ".join([*(text for text, _ in targets), *attainment_texts(plain)])
+    yield Text(f"Without offload the SLO {says}: {told}.")
 
 
 def _targets(attained: Mapping[str, Any]) -> Iterator[tuple[str, bool | None]]:
