@@ -30,6 +30,9 @@ HOSTILE = {
 }
 """Names that a scenario may have, and what each of them tries."""
 
+_PLACE = TemporaryDirectory(prefix="simkv-report-")
+"""Gone when the tests have ended."""
+
 
 @cache
 def small_run() -> Path:
@@ -37,9 +40,6 @@ def small_run() -> Path:
     folder = Path(mkdtemp(dir=_PLACE.name)) / "chatbot"
     write_result(run_scenario(resolve(str(ROOT / "scenarios" / "chatbot.yaml"), list(SMALL))), folder)
     return folder
-
-_PLACE = TemporaryDirectory(prefix="simkv-report-")
-"""Gone when the tests have ended."""
 
 
 def copied(target: Path) -> Path:
