@@ -51,11 +51,14 @@ class Cluster:
 
     @property
     def room(self) -> int:
-        """How many jobs may be submitted and not ended: each thread has its next one waiting."""
+        """How many jobs may be submitted and not ended: one a thread.
+
+        A job that waited behind one that kills its worker would count as lost with it, as often as the two meet.
+        """
         if time.monotonic() - self._counted_s > _RECOUNT_S:
             with self._answering():
                 self._count()
-        return 2 * max(1, self.size)
+        return max(1, self.size)
 
     @property
     def lost(self) -> tuple[type[BaseException], ...]:
