@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simkv.cli.options import JobsOption, seeded
+from simkv.cli.options import JobsOption, listed, result_folder, seeded
 from simkv.cli.run import SetOption
 
 if TYPE_CHECKING:
@@ -37,12 +37,11 @@ def curves(
     from simkv.curves.folder import check_folder, text_of, write
     from simkv.curves.setting import read_setting
     from simkv.curves.study import NAMES, check_names
-    from simkv.scenario.naming import folder_name
     from simkv.sweeps.simulate import Written
 
-    names = NAMES if only is None else check_names([part.strip() for part in only.split(",") if part.strip()])
+    names = NAMES if only is None else check_names(listed(only))
     setting = read_setting(Written.read(scenario, seeded(assignments, seed)), points)
-    folder = out if out is not None else Path("reports") / f"{folder_name(setting.scenario.name)}-curves"
+    folder = result_folder(out, setting.scenario.name, "-curves")
     check_folder(folder, setting.scenario.name)
     answer = _studied(setting, names, folder, jobs)
     write(answer, folder)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simkv.cli.options import ClusterOption, JobsOption, seeded
+from simkv.cli.options import ClusterOption, JobsOption, listed, seeded
 from simkv.cli.run import SetOption
 
 
@@ -43,7 +43,6 @@ def plan(
     """Find the best configuration that SCENARIO's plan allows; exit code 3 where none holds the SLO."""
     from simkv.cli.planning import carry_out, show
 
-    asked = (name.strip() for text in emit or () for name in text.split(","))
-    engines = list(dict.fromkeys(name for name in asked if name))
+    engines = list(dict.fromkeys(listed(*(emit or ()))))
     result, folder, names = carry_out(scenario, seeded(assignments, seed), observed, engines, jobs, cluster, out)
     show(result, folder, names, engines, as_json)

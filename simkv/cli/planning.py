@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from simkv.cli.interrupt import INTERRUPTED
+from simkv.cli.options import result_folder
 from simkv.cli.progress import Progress
 from simkv.errors import InfeasibleError, unknown
 from simkv.jobs.store import Store
@@ -17,7 +18,6 @@ from simkv.planner.emit import ENGINES
 from simkv.planner.export import SCENARIO, STORE, check_folder, claim, write
 from simkv.planner.space import plan_of
 from simkv.scenario.load import load_text
-from simkv.scenario.naming import folder_name
 from simkv.sweeps.export import replace_file
 from simkv.sweeps.simulate import Written
 
@@ -38,7 +38,7 @@ def carry_out(
     written = Written.read(scenario, assignments)
     plan_of(written)
     named = load_text(written.text, written.file, written.assignments).scenario.name
-    folder = out if out is not None else Path("reports") / f"{folder_name(named)}-plan"
+    folder = result_folder(out, named, "-plan")
     check_folder(folder, named)
     with Workers(jobs, cluster) as workers, Store(folder / STORE) as store:
         claim(store, named)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simkv.cli.options import JobsOption
+from simkv.cli.options import JobsOption, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def report(
     from simkv.report.folders import read_folder
     from simkv.report.write import check_formats, write
 
-    names = check_formats([part.strip() for part in formats.split(",") if part.strip()])
+    names = check_formats(listed(formats))
     Workers(jobs)
     _check_apart(folders)
     found: list[Folder] = [read_folder(path) for path in folders]
@@ -90,12 +90,13 @@ def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, s
     from simkv.cli.guard import printable
     from simkv.cli.interrupt import kept_in
     from simkv.cli.progress import Progress
+    from simkv.curves.folder import RUNS
     from simkv.errors import SimkvError
     from simkv.report.curves import curves_for
     from simkv.report.folders import CURVES_OF_RUN, read_folder
 
     try:
-        with kept_in(run.path / CURVES_OF_RUN, "runs.sqlite"), Progress() as shown:
+        with kept_in(run.path / CURVES_OF_RUN, RUNS), Progress() as shown:
             shown.say("simulating the curves of this scenario, once; --no-curves leaves them out")
             curves_for(run, points, jobs, shown)
     except SimkvError as error:

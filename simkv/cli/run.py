@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simkv.cli.options import result_folder
 from simkv.cli.tracing import Trace, TraceOption, WindowOption
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def run(
     trace_window: WindowOption = None,
 ) -> None:
     """Simulate SCENARIO and write its result folder."""
-    from simkv.scenario.naming import folder_name
     from simkv.scenario.resolve import resolve
 
     values = list(assignments or ())
@@ -49,7 +49,7 @@ def run(
         _print_explained(resolved, as_json)
         return
     _one_seed(resolved)
-    folder = out if out is not None else Path("reports") / folder_name(resolved.scenario.name)
+    folder = result_folder(out, resolved.scenario.name)
     trace = Trace(trace_out, trace_window, folder)
     _simulate(resolved, folder, as_json, audit, step_exact, trace)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from simkv.cli.options import ClusterOption, JobsOption, seeded
+from simkv.cli.options import ClusterOption, JobsOption, listed, result_folder, seeded
 from simkv.cli.run import SetOption
 
 if TYPE_CHECKING:
@@ -87,10 +87,9 @@ def sweep(
 ) -> None:
     """Simulate SCENARIO at every point of a grid; what is finished is kept, whatever happens."""
     from simkv.cli.sweeping import asked, carry_out, exit_where_all_failed, say_failures
-    from simkv.scenario.naming import folder_name
 
     what = asked(scenario, seeded(assignments, seed), grid or (), sample, replications)
-    folder = out if out is not None else Path("reports") / f"{folder_name(what.name)}-sweep"
+    folder = result_folder(out, what.name, "-sweep")
     result = carry_out(what, folder, jobs, cluster)
     _print(result, folder, _names(metric), None, None, as_json)
     say_failures(result)
@@ -127,7 +126,7 @@ def show(
 
 def _names(metric: list[str] | None) -> list[str]:
     """Return the metrics that are asked for, one by one."""
-    return [name.strip() for text in metric or () for name in text.split(",") if name.strip()]
+    return listed(*(metric or ()))
 
 
 def _print(
