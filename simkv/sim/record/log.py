@@ -152,7 +152,7 @@ class Log:
         if now < self.begin_s:
             return
         errand = transfer.errand
-        self._slices.append((errand.number or self._names.number(errand), lane.served_since_s, now))
+        self._slices.append((self._names.number(errand), lane.served_since_s, now))
         if over:
             self._names.ended = errand.number
             self._left -= 1
@@ -162,8 +162,7 @@ class Log:
     def _through(self, lane: Lane, transfer: Transfer, end_s: float) -> None:
         errand = transfer.errand
         kind = transfer.level // lane.fabric.ranks
-        number = errand.number or self._names.number(errand)
-        row = (number, self._lane_number[lane], transfer.submitted_s, end_s, transfer.bytes, kind)
+        row = (self._names.number(errand), self._lane_number[lane], transfer.submitted_s, end_s, transfer.bytes, kind)
         self._ended.append((errand, row))
 
     def blocks(
@@ -204,7 +203,6 @@ class Log:
 
 def cut(rows: dict[str, list[Row]], begin_s: float, end_s: float) -> dict[str, list[Row]]:
     """Return rows without what lies outside of a window; what is under way at its end has ``end_s`` nan."""
-
     return {
         "steps": [
             row if row[2] <= end_s else (*row[:2], nan, 0, *row[4:6], 0.0) for row in rows["steps"] if row[1] < end_s

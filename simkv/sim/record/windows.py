@@ -44,8 +44,7 @@ class Windows:
         self._first_s = now
         for log in self.logs:
             if log.wanted.rule == "asked":
-                if log.wanted.begin_s <= now + interval_s:
-                    self._open(log, now)
+                self._look(log, now, now + interval_s)
             else:
                 self._open(log, now)
                 self._again_s[log] = now + GROWTH * interval_s
