@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from simkv.chrometrace.charts import charts
@@ -94,18 +94,9 @@ def _write(events: Iterator[Event], other: Mapping[str, Any], file: Path) -> int
 @contextlib.contextmanager
 def _in_place_of(file: Path) -> Iterator[Path]:
     """Yield a file beside ``file`` that takes its place when it is complete."""
-    handle, name = tempfile.mkstemp(prefix=f".{file.name[:100]}.", suffix=".part", dir=file.parent)
-    os.close(handle)
-    draft = Path(name)
+    draft = file.with_name(f".{file.name[:50]}.{os.getpid()}.{get_ident()}.part")
     try:
         yield draft
-        draft.chmod(0o666 & ~_umask())
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
