@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simkv.plots.labels import tick_time
-from simkv.plots.style import FAINT, MARKERS, NAME_CHARS, PALETTE, clean, figure, label_below
+from simkv.plots.style import FAINT, MARKERS, NAME_CHARS, PALETTE, SMALL, clean, figure, label_below
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _NEAR = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 2.0, 2.5, 3.0)
 """Where the axis has ticks that doesn't reach far."""
@@ -56,11 +59,9 @@ def multiples(rows: Mapping[str, Sequence[Multiple | None]], runs: Sequence[str]
             axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(3, len(runs)))
 
 
-def _times(axes: object) -> None:
-    from matplotlib.axes import Axes
+def _times(axes: Axes) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    assert isinstance(axes, Axes)
     low, high = axes.get_xlim()
     steps = [a * 10.0**k for k in range(-6, 7) for a in (1, 2, 5)]
     if high / low < 8:
@@ -77,7 +78,7 @@ def _times(axes: object) -> None:
 
 def distributions(runs: Mapping[str, NDArray[np.float64]], label: str, file: BinaryIO, form: str) -> None:
     """Draw the share of requests at or below each value, a line a run, over a logarithmic axis in seconds."""
-    with figure("", file, form, (5.6, 3.6)) as axes:
+    with figure("", file, form, SMALL) as axes:
         for number, (run, values) in enumerate(runs.items()):
             shown, shares = cumulative(values)
             axes.plot(shown, [100 * share for share in shares], color=PALETTE[number % len(PALETTE)],

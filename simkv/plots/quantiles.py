@@ -85,8 +85,8 @@ def _upward(axes: Axes, values: Sequence[float], limits: Sequence[Limit]) -> boo
     low, high = min(values), max([*values, *(one.limit_s for one in limits)])
     logarithmic = high >= _LINEAR_BELOW * low
     ticks = FuncFormatter(lambda value, _: tick_time(value))
-    axes.yaxis.set_major_formatter(ticks)
     if not logarithmic:
+        axes.yaxis.set_major_formatter(ticks)
         axes.set_ylim(0, 1.08 * high)
         return False
     axes.set_yscale("log")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from simkv.plots.style import FAINT, INK, PALETTE, figure
+from simkv.plots.style import FAINT, INK, PALETTE, SMALL, figure
 
 
 def filled_shelves(
@@ -14,7 +14,7 @@ def filled_shelves(
     """Draw a group of bars a shelf, one a moment: ``shares`` of its room, by shelf and moment."""
     thick = 0.8 / len(moments)
     height = 0.8 + 0.75 * len(names)
-    with figure("", file, form, (5.6, min(height, 3.6))) as axes:
+    with figure("", file, form, (SMALL[0], min(height, SMALL[1]))) as axes:
         for row, values in enumerate(shares):
             for k, (value, moment) in enumerate(zip(values, moments, strict=True)):
                 y = row + (k - (len(moments) - 1) / 2) * thick
