@@ -41,15 +41,14 @@ class Picture:
     def save(self, path: StrPath) -> Path:
         """Write the picture to ``path`` (.png or .svg) and return it; raises InputError for another ending."""
         from simkv.plots.style import FORMATS
-        from simkv.sweeps.export import replace_file
+        from simkv.sweeps.export import replace_bytes
 
         place = Path(path)
         form = place.suffix.lower()[1:]
         if form not in FORMATS:
             mend = f"end it in {' or '.join('.' + known for known in FORMATS)}"
             raise InputError(Problem("is no kind of picture that is drawn", mend, path="path", value=str(place)))
-        content = self._bytes(form)
-        replace_file(place, lambda beside: beside.write_bytes(content))
+        replace_bytes(place, self._bytes(form))
         return place
 
     @cached_property

@@ -13,7 +13,7 @@ from simkv.curves.study import NAMES
 from simkv.jobs.store import Store
 from simkv.plots.curves import draw
 from simkv.plots.style import FORMATS
-from simkv.sweeps.export import replace_file
+from simkv.sweeps.export import replace_bytes
 from simkv.sweeps.owned import check_owned
 
 ANSWER = "curves.json"
@@ -45,13 +45,13 @@ def write(answer: Mapping[str, Any], folder: Path) -> None:
     """
     curves: Mapping[str, Mapping[str, Any]] = answer["curves"]
     for name, curve in curves.items():
-        replace_file(folder / f"{name}.csv", _bytes(_csv(curve["rows"]).encode()))
+        replace_bytes(folder / f"{name}.csv", _csv(curve["rows"]).encode())
         for form in FORMATS:
             page = io.BytesIO()
             draw(name, curve, page, form)
-            replace_file(folder / f"{name}.{form}", _bytes(page.getvalue()))
+            replace_bytes(folder / f"{name}.{form}", page.getvalue())
     _clear(folder, [name for name in NAMES if name not in curves])
-    replace_file(folder / ANSWER, _bytes(text_of(answer).encode()))
+    replace_bytes(folder / ANSWER, text_of(answer).encode())
 
 
 def keep(answer: Mapping[str, Any], folder: Path) -> None:
@@ -60,17 +60,13 @@ def keep(answer: Mapping[str, Any], folder: Path) -> None:
     Raises InputError where that fails.
     """
     _clear(folder, NAMES)
-    replace_file(folder / ANSWER, _bytes(text_of(answer).encode()))
+    replace_bytes(folder / ANSWER, text_of(answer).encode())
 
 
 def _clear(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         for form in ("csv", *FORMATS):
             (folder / f"{name}.{form}").unlink(missing_ok=True)
-
-
-def _bytes(content: bytes) -> Any:
-    return lambda path: path.write_bytes(content)
 
 
 def _csv(rows: list[Mapping[str, Any]]) -> str:

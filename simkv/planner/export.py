@@ -13,7 +13,7 @@ from simkv.jobs.store import Store
 from simkv.planner.answer import PlanResult
 from simkv.plots.plan import cost_against_latency, sensitivity_bars
 from simkv.plots.style import FORMATS
-from simkv.sweeps.export import replace_file
+from simkv.sweeps.export import replace_bytes
 from simkv.sweeps.owned import check_owned
 
 ANSWER, CANDIDATES, STORE, SCENARIO = "plan.json", "candidates.csv", "plan.sqlite", "scenario.yaml"
@@ -40,7 +40,7 @@ def write(result: PlanResult, folder: Path) -> list[str]:
     if result.feasible:
         files |= dict(_pictures(result.answer))
     for name, content in files.items():
-        replace_file(folder / name, lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
+        replace_bytes(folder / name, content)
     return list(files)
 
 

@@ -48,6 +48,11 @@ def _mixed(column: pd.Series[Any]) -> bool:
     return len(kinds) > 1 and not kinds <= {int, float}
 
 
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Have ``path`` hold ``content``, whole or not at all; raises InputError where that fails."""
+    replace_file(path, lambda draft: draft.write_bytes(content))
+
+
 def replace_file(path: Path, into: Callable[[Path], object]) -> None:
     """Have ``into`` write a file beside ``path`` that then takes its name; raises InputError where that fails."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
