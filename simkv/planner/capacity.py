@@ -77,12 +77,12 @@ def trial(case: Case, resolved: Resolved, slo: Slo, load: float, effort: Effort)
     """Return whether ``load`` is carried, and the summary of that run."""
     summary = simulate(at_load(case, resolved, load, effort.requests), effort.seed)
     missed = misses(summary, slo)
-    if STATIONARY not in missed and _drains_long(summary, resolved, load, effort):
+    if STATIONARY not in missed and _drains_long(summary, resolved, load):
         missed[STATIONARY] = (1.0, 0.0)
     return Trial(real_load(resolved, load), missed), summary
 
 
-def _drains_long(summary: Mapping[str, Any], resolved: Resolved, load: float, effort: Effort) -> bool:
+def _drains_long(summary: Mapping[str, Any], resolved: Resolved, load: float) -> bool:
     """Whether most of the run, and of the time of its requests, went by after the last of them had come.
 
     Arrivals that all come early look like a batch, of which no queue is said to grow.

@@ -50,7 +50,7 @@ def unfelt(axes: Sequence[Axis], points: Sequence[Seen]) -> list[str]:
         still = moved = 0
         where: list[Seen] = []
         for row in _rows(axis, points):
-            changed = any(_figures(one.summary) != _figures(row[0].summary) for one in row[1:])
+            changed = not all(same_figures(one.summary, row[0].summary) for one in row[1:])
             moved += changed
             still += not changed
             where += [] if changed else row
@@ -79,7 +79,7 @@ def _figures(value: Any) -> Any:
     return {key: _figures(inner) for key, inner in value.items() if key not in _NAMES}
 
 
-def same_figures(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_figures(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
     """Say whether two summaries have the same figures, whatever they are called."""
     return bool(_figures(one) == _figures(other))
 
