@@ -9,8 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from simkv.report.document import Block, Details, Figure, Section
+from simkv.report.document import Block, Figure, Section
 from simkv.report.folders import RunFolder, read_folder
+from simkv.report.parts import walk
 from simkv.results.result import RunResult
 from simkv.results.summary import summarize
 from simkv.results.write import write_result
@@ -76,13 +77,7 @@ def changed(folder: RunFolder, **values: Any) -> RunFolder:
 
 def all_blocks(sections: Sequence[Section]) -> list[Block]:
     """Return every block, those inside details too."""
-    found: list[Block] = []
-    for section in sections:
-        found += section.blocks
-    for block in found:
-        if isinstance(block, Details):
-            found += block.blocks
-    return found
+    return [block for section in sections for block in walk(section.blocks)]
 
 
 def figures(sections: Sequence[Section]) -> dict[str, Figure]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkv import units
-from simkv.api.given import Quantity, StrPath, arguments_named, si
+from simkv.api.given import Quantity, StrPath, arguments_named, listed, si
 from simkv.api.progress import Progress, silent
 from simkv.api.shown import Picture, clean, page
 from simkv.errors import InputError, Problem, unknown
@@ -178,7 +178,7 @@ def _tasks(bench: Bench, only: Sequence[str] | None) -> tuple[Task, ...]:
     if only is None:
         return tasks
     kinds = {task.key: re.split("[/@]", task.key)[0] for task in tasks}
-    asked = [only] if isinstance(only, str) else list(only)
+    asked = listed(only)
     for kind in asked:
         if kind not in kinds.values():
             raise unknown("kind of measurement", kind, list(dict.fromkeys(kinds.values())), "only")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from simkv.api.given import Settings, StrPath, arguments_named, folder_of
+from simkv.api.given import Settings, StrPath, arguments_named, folder_of, listed
 from simkv.api.progress import Progress
-from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
+from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario, seeded
 from simkv.api.shown import Picture, clean, page
 from simkv.curves.folder import check_folder, opened, write
 from simkv.curves.setting import read_setting
@@ -124,12 +124,10 @@ def curves_of(
         raise InputError(
             Problem("is no number of steps", f"write 2 to {_MOST_STEPS}", path="points", value=str(points))
         )
-    base = load_scenario(scenario, set)
-    if seed is not None:
-        base = base.with_({"run.seed": seed})
+    base = seeded(load_scenario(scenario, set), seed)
     folder = folder_of(out)
     with arguments_named():
-        names = NAMES if only is None else check_names([only] if isinstance(only, str) else list(only))
+        names = NAMES if only is None else check_names(listed(only))
         setting = read_setting(base.written, points)
         if folder is not None:
             check_folder(folder, base.name)

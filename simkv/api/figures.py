@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkv.api.shown import Picture
-from simkv.report.document import Block, Details, Figure
+from simkv.report.document import Block, Figure
 from simkv.report.folders import RunFolder
+from simkv.report.parts import walk
 from simkv.report.run import active, hits, latency, overtime, parts
 from simkv.results.result import RunResult
 
@@ -64,15 +65,8 @@ class InMemory(RunFolder):
 def of_run(result: RunResult, path: Path) -> dict[str, Picture]:
     """Return every figure that a report of the run would have, by name; ``path``: where its scenario's paths start."""
     folder = InMemory(result, path)
-    return {one.name: picture(one) for build in _BUILDERS for one in _figures(build(folder))}
-
-
-def _figures(blocks: Iterable[Block]) -> Iterator[Figure]:
-    for block in blocks:
-        if isinstance(block, Figure):
-            yield block
-        elif isinstance(block, Details):
-            yield from _figures(block.blocks)
+    blocks = (block for build in _BUILDERS for block in walk(build(folder)))
+    return {one.name: picture(one) for one in blocks if isinstance(one, Figure)}
 
 
 def picture(figure: Figure) -> Picture:

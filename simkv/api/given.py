@@ -68,6 +68,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def listed(texts: str | Sequence[str]) -> list[str]:
+    """Return texts as a list; one alone is a list of one."""
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
 def folder_of(out: StrPath | None) -> Path | None:
     """Return where files go; None: nowhere."""
     return None if out is None else Path(out)

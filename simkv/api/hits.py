@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from simkv.api.given import StrPath, arguments_named, plain
+from simkv.api.given import StrPath, arguments_named, listed, plain
 from simkv.api.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def hit_rates(
     from simkv.workload.readers import ReadReport, open_trace
 
     tell = progress or silent
-    names = CHOICES if policies is None else [policies] if isinstance(policies, str) else list(policies)
+    names = CHOICES if policies is None else listed(policies)
     with arguments_named():
         sizes = _capacities(capacities, model, kv_dtype)
         source = open_trace(Path(trace), format)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from simkv.api.given import Settings, StrPath, arguments_named, folder_of
+from simkv.api.given import Settings, StrPath, arguments_named, folder_of, listed
 from simkv.api.progress import Progress
-from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
+from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario, seeded
 from simkv.api.shown import Picture, clean, page
 from simkv.errors import InfeasibleError, unknown
 from simkv.jobs.store import Store
@@ -146,13 +146,11 @@ def plan(
     with ``feasible`` False. Ctrl-C raises KeyboardInterrupt. Raises InputError for a plan, a file or an engine that
     makes no sense.
     """
-    engines = [emit] if isinstance(emit, str) else list(emit)
+    engines = listed(emit)
     for name in engines:
         if name not in ENGINES:
             raise unknown("engine", name, ENGINES, "emit")
-    base = load_scenario(scenario, set)
-    if seed is not None:
-        base = base.with_({"run.seed": seed})
+    base = seeded(load_scenario(scenario, set), seed)
     folder = folder_of(out)
     with arguments_named():
         plan_of(base.written)

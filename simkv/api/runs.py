@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkv.api.given import Quantity, Settings, StrPath, arguments_named, si
+from simkv.api.given import Quantity, Settings, StrPath, arguments_named, listed, si
 from simkv.api.progress import Progress, silent
 from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
 from simkv.api.shown import Picture, clean, page
@@ -159,7 +159,7 @@ class Run:
         from simkv.report.write import check_formats, write
 
         with arguments_named():
-            forms = check_formats([formats] if isinstance(formats, str) else list(formats))
+            forms = check_formats(listed(formats))
             place = self.save(folder)
             return write(document([read_folder(place)]), place, forms)
 

@@ -118,6 +118,11 @@ def load_scenario(scenario: ScenarioLike, set: Settings = (), *, folder: StrPath
     return _checked(_written(scenario, assignments(set), folder))
 
 
+def seeded(scenario: Scenario, seed: int | None) -> Scenario:
+    """Return the scenario with ``seed`` over its own; None: as it is."""
+    return scenario if seed is None else scenario.with_({"run.seed": seed})
+
+
 def _written(scenario: StrPath, over: tuple[str, ...], folder: StrPath | None) -> Written:
     if isinstance(scenario, str) and "\n" in scenario:
         file = "scenario.yaml" if folder is None else str(Path(folder) / "scenario.yaml")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simkv.api import points
 from simkv.api.given import Settings, StrPath, arguments_named, folder_of, plain
 from simkv.api.progress import Progress, silent
-from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario
+from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario, seeded
 from simkv.api.shown import Picture, clean, page
 from simkv.errors import InputError, Problem
 from simkv.jobs.store import Store
@@ -69,8 +69,7 @@ class Sweep:
     @property
     def failures(self) -> list[str]:
         """Why points failed, each reason once."""
-        found = (one.failure.message for one in self.result.ended if one.failure is not None)
-        return list(dict.fromkeys(found))
+        return list(self.result.failures)
 
     def table(self, *metrics: str, sort: str | None = None) -> pd.DataFrame:
         """Return ``metrics`` (none: the main ones that differ) as text with intervals, a row a combination of values.
@@ -152,9 +151,7 @@ def sweep(
     KeyboardInterrupt. A point that can't be simulated has failed, with its reason in ``points``. Raises InputError for
     a scenario or a grid that is wrong as a whole.
     """
-    base = load_scenario(scenario, set)
-    if seed is not None:
-        base = base.with_({"run.seed": seed})
+    base = seeded(load_scenario(scenario, set), seed)
     folder, tell = folder_of(out), progress or silent
     with arguments_named():
         axes, sample, seeds = _asked(base, grid, sample, replications)
