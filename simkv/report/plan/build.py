@@ -15,7 +15,8 @@ from simkv.report.plan.obtained import fit, flags, obtained
 from simkv.report.plan.offload import TONES, offload
 from simkv.report.plan.question import question
 from simkv.report.plan.sensitivity import sensitivity
-from simkv.results.quantity import MISSING, seconds, share
+from simkv.report.run.shown import capital, time
+from simkv.results.quantity import MISSING, share
 
 
 def sections(folder: PlanFolder) -> list[Section]:
@@ -38,7 +39,7 @@ def _answer(folder: PlanFolder) -> Iterator[Block]:
     winner = answer["winner"]
     if winner is None:
         yield Text("Nothing holds the SLO.", lead=True)
-        yield Note("bad", _sentence(answer["nearest"] or "no candidate is left to choose from"), "infeasible")
+        yield Note("bad", f"{capital(answer['nearest'] or 'no candidate is left to choose from')}.", "infeasible")
         return
     yield Text(words.headline(answer), lead=True)
     yield Text(f"{words.holds(winner)}{_made(winner, answer['currency'] or '')}")
@@ -75,18 +76,18 @@ def _targets(confirmed: Mapping[str, Any]) -> Table:
     heads += ["with the headroom used up", "left"] if strained else []
     rows = []
     for key, one in confirmed["targets"].items():
-        row = [Cell(spoken(key)), _time(one["limit"]), *_estimate(one)]
+        row = [Cell(spoken(key)), time(one["limit"]), *_estimate(one)]
         rows.append([*row, *(_strained(strained.get(key)) if strained else [])])
     return Table(heads, rows, "targets", right=frozenset(range(1, len(heads))))
 
 
 def _estimate(one: Mapping[str, Any]) -> list[Cell]:
     low, high = one["ci95"] or (None, None)
-    return [_time(one["mean"]), _time(low), _time(high), _left(one)]
+    return [time(one["mean"]), time(low), time(high), _left(one)]
 
 
 def _strained(one: Mapping[str, Any] | None) -> list[Cell]:
-    return [Cell(MISSING), Cell(MISSING)] if one is None else [_time(one["mean"]), _left(one)]
+    return [Cell(MISSING), Cell(MISSING)] if one is None else [time(one["mean"]), _left(one)]
 
 
 def _left(one: Mapping[str, Any]) -> Cell:
@@ -95,11 +96,3 @@ def _left(one: Mapping[str, Any]) -> Cell:
         return Cell(MISSING)
     left = 1 - one["mean"] / one["limit"]
     return Cell(share(left), left, "good" if left >= 0 else "bad")
-
-
-def _time(value_s: float | None) -> Cell:
-    return Cell(MISSING) if value_s is None else Cell(seconds(value_s), value_s)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

@@ -11,6 +11,7 @@ from simkv.planner.slo import SERVED, STATIONARY
 from simkv.planner.why import spoken
 from simkv.plots import plan as plots
 from simkv.report.document import Block, Cell, Data, Details, Figure, Table, Text, Tone
+from simkv.report.run.shown import cell
 from simkv.report.telling import thinned
 from simkv.results.quantity import MISSING, count, digits, seconds
 
@@ -96,8 +97,8 @@ def _table(answer: Mapping[str, Any], rows: Sequence[Row], name: str, caption: s
              "bound", "binds", *(spoken(key) for key in targets), "bottleneck"]  # fmt: skip
     cells = [
         [
-            Cell(row["name"]), _state(row, answer), _number(row["units"]), _number(row["gpus"]),
-            _money(row["cost_per_hour"]), _money(row["cost_per_million_output_tokens"]),
+            Cell(row["name"]), _state(row, answer), cell(row["units"], str), cell(row["gpus"], str),
+            cell(row["cost_per_hour"], words.money), cell(row["cost_per_million_output_tokens"], words.money),
             _times(row["carries"]["load"]), _times(row["carries"]["at_most"]), _binds(row["carries"]["binds"]),
             *(_latency(row["latency"].get(key), answer["slo"]["limits"][key]) for key in targets),
             Cell(row["carries"]["bottleneck"] or MISSING),
@@ -145,16 +146,8 @@ def _latency(value_s: float | None, limit_s: float) -> Cell:
     return Cell(seconds(value_s), value_s, "bad" if value_s > limit_s else "plain")
 
 
-def _number(value: int | None) -> Cell:
-    return Cell(MISSING) if value is None else Cell(str(value), value)
-
-
-def _money(value: float | None) -> Cell:
-    return Cell(MISSING) if value is None else Cell(words.money(value), value)
-
-
 def _times(value: float | None) -> Cell:
-    return Cell(MISSING) if value is None else Cell(f"{digits(value)} x", value)
+    return cell(value, lambda one: f"{digits(one)} x")
 
 
 def _not_simulated(answer: Mapping[str, Any]) -> Iterator[Block]:

@@ -10,7 +10,8 @@ from simkv import units
 from simkv.planner.words import money
 from simkv.plots.plan import knee
 from simkv.report.document import Block, Cell, Data, Facts, Figure, Note, Table, Tone
-from simkv.results.quantity import MISSING, digits, seconds, share
+from simkv.report.run.shown import cell, part, time
+from simkv.results.quantity import digits, seconds, share
 
 Row: TypeAlias = Mapping[str, Any]
 Show: TypeAlias = Callable[[Row], str]
@@ -39,16 +40,12 @@ def _sides(found: Row, currency: str) -> Table:
     heads = ["A unit", "carries", "±", "TTFT p95 at the planned load", f"{currency}/h"]
     rows = [
         [
-            Cell(name), Cell(f"{digits(side['load'])} x", side["load"]), _maybe(side["doubt"], share),
-            _maybe(side["ttft_p95_s"], seconds), _maybe(side["price_per_hour"], money),
+            Cell(name), Cell(f"{digits(side['load'])} x", side["load"]), part(side["doubt"]),
+            time(side["ttft_p95_s"]), cell(side["price_per_hour"], money),
         ]
         for name, side in (("with lower tiers", found["with"]), ("without", found["without"]))
     ]  # fmt: skip
     return Table(heads, rows, "offload", right=frozenset(range(1, len(heads))))
-
-
-def _maybe(value: float | None, show: Any) -> Cell:
-    return Cell(MISSING) if value is None else Cell(show(value), value)
 
 
 def _knee(found: Row | None) -> Figure | None:
@@ -105,7 +102,7 @@ def _facts(found: Row) -> Iterator[tuple[str, str]]:
         at = "" if reuse["share"] is None else f"{share(reuse['share'])} of prompt tokens found below VRAM{now}. "
         yield "Reuse to break even", f"{at}{reuse['how']}"
     for key, label in (("dram_knee", "DRAM"), ("ssd", "SSD below it"), ("wear", "Wear of the drives")):
-        part = found[key]
-        if part is not None and part["because"]:
-            source = f" Source: {part['source']}." if part.get("source") else ""
-            yield label, f"{part['because']}{source}"
+        one = found[key]
+        if one is not None and one["because"]:
+            source = f" Source: {one['source']}." if one.get("source") else ""
+            yield label, f"{one['because']}{source}"

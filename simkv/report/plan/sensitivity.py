@@ -9,7 +9,8 @@ from typing import Any
 from simkv.planner.export import moving
 from simkv.plots.plan import bars, moved
 from simkv.report.document import Block, Cell, Data, Details, Figure, Table, Text
-from simkv.results.quantity import MISSING, change, share
+from simkv.report.run.shown import capital, cell, part
+from simkv.results.quantity import change, share
 from simkv.results.words import MORE_OF
 
 _COLUMNS = {
@@ -65,7 +66,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [
         [
             Cell(_capital(name)),
-            *(_change(one[key]) if key != "doubt" else _doubt(one[key]) for key in _COLUMNS),
+            *(cell(one[key], change) if key != "doubt" else part(one[key]) for key in _COLUMNS),
             Cell(one["because"]),
         ]
         for name, one in found.items()
@@ -74,14 +75,5 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(heads, rows, "sensitivity", right=frozenset(range(1, len(heads) - 1)))
 
 
-def _change(value: float | None) -> Cell:
-    return Cell(MISSING) if value is None else Cell(change(value), value)
-
-
-def _doubt(value: float | None) -> Cell:
-    return Cell(MISSING) if value is None else Cell(share(value), value)
-
-
 def _capital(name: str) -> str:
-    label = MORE_OF.get(name, name.replace("_", " "))
-    return label[:1].upper() + label[1:]
+    return capital(MORE_OF.get(name, name.replace("_", " ")))
