@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.report.folders import RunFolder
+from simkv.report.run.window import Rows, window_rows
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 SAME = ("session", "turn", "prompt_tokens", "output_tokens")
 """What a request is, whatever became of it."""
@@ -35,15 +35,7 @@ class Columns:
     @cached_property
     def window(self) -> Rows:
         """Rows of the finished requests that arrived after the warm-up, by arrival."""
-        rejected = self.folder.requests["rejected"].to_numpy(dtype=bool)
-        arrival = self.column("arrival_s")
-        rows = np.flatnonzero(~rejected)
-        if not len(rows):
-            return rows
-        cut = self.folder.summary.get("warm_up_s") or 0.0
-        rows = rows[np.argsort(arrival[rows], kind="stable")]
-        inside: Rows = rows[arrival[rows] >= arrival[rows[0]] + cut]
-        return inside
+        return window_rows(self.folder)
 
 
 def pairs(one: Columns, other: Columns) -> tuple[Rows, Rows] | None:
