@@ -50,15 +50,13 @@ class Difference:
 
 def of_means(one: Floats, other: Floats, paired: bool) -> Difference | None:
     """Return the difference of two means; ``paired``: value k of both is of the same request."""
-    if paired:
-        known = np.isfinite(one) & np.isfinite(other)
-        one, other = one[known], other[known]
-        half = half_width(batch_means(other - one)) if len(one) else None
-    else:
-        one, other = one[np.isfinite(one)], other[np.isfinite(other)]
-        half = _together(half_width(batch_means(one)), half_width(batch_means(other)))
+    one, other = _known(one, other, paired)
     if not len(one) or not len(other):
         return None
+    if paired:
+        half = half_width(batch_means(other - one))
+    else:
+        half = _together(half_width(batch_means(one)), half_width(batch_means(other)))
     return Difference(float(one.mean()), float(other.mean()), half)
 
 
@@ -77,11 +75,7 @@ def of_shares(one: tuple[Floats, Floats], other: tuple[Floats, Floats], paired: 
 
 def of_quantiles(one: Floats, other: Floats, q: float, paired: bool) -> Difference | None:
     """Return the difference of the ``q``-quantiles."""
-    if paired:
-        known = np.isfinite(one) & np.isfinite(other)
-        one, other = one[known], other[known]
-    else:
-        one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+    one, other = _known(one, other, paired)
     if not len(one) or not len(other):
         return None
     first, second = float(np.quantile(one, q)), float(np.quantile(other, q))
@@ -102,6 +96,14 @@ def of_series(one: Floats, other: Floats) -> Difference | None:
     delta = (other - one)[known]
     half = half_width(delta) if MIN_BATCHES <= len(delta) <= BATCHES else None
     return Difference(float(one[known].mean()), float(other[known].mean()), half)
+
+
+def _known(one: Floats, other: Floats, paired: bool) -> tuple[Floats, Floats]:
+    """Return the values that are numbers; of pairs, those of which both are."""
+    ours, theirs = np.isfinite(one), np.isfinite(other)
+    if paired:
+        ours = theirs = ours & theirs
+    return one[ours], other[theirs]
 
 
 def _drawn(values: Floats, q: float) -> Callable[[NDArray[np.int64]], float]:

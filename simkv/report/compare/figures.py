@@ -22,7 +22,7 @@ SHOWN = ("ttft_s.mean", "ttft_s.p95", "ttft_s.p99", "tpot_s.mean", "tpot_s.p95",
          "queue_s.mean", "t_step_s", "hit_rate.miss", "utilization.gpu", "utilization.h2d",
          "output_tokens_per_s", "cost_per_million_output_tokens")  # fmt: skip
 CURVES = {"ttft_s": "TTFT", "e2e_s": "E2E"}
-_SOURCES = (*((label, key) for label, key in TIERS), ("computed", "miss"))
+_SOURCES = (*TIERS, ("computed", "miss"))
 
 
 def figures(named: Mapping[str, Columns], comparisons: Sequence[Comparison]) -> Iterator[Figure]:

@@ -12,13 +12,13 @@ from simkv.report.compare.columns import Columns, Floats, pairs
 from simkv.report.compare.estimate import Difference, of_means, of_quantiles, of_series, of_shares
 from simkv.results.quantity import count, seconds, share
 from simkv.results.stats import BATCHES
+from simkv.results.words import TIERS
 from simkv.sweeps.leaves import leaf
 
 Better = Literal["less", "more", "neither"]
 
 LATENCIES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", "queue_time_s": "Queue"}
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-TIERS = {"vram": "VRAM", "dram": "DRAM", "ssd": "SSD"}
 BUSY = {"gpu": "GPU busy", "h2d": "H2D link busy", "d2h": "D2H link busy", "ssd_read": "SSD reading",
         "ssd_write": "SSD writing"}  # fmt: skip
 SINGLE: Mapping[str, tuple[str, Callable[[float | None], str], Better]] = {
@@ -92,13 +92,13 @@ def _requests(one: Columns, other: Columns, both: Any) -> Iterator[Row]:
             if found is not None and (found.one or found.other):
                 yield Row(f"{key}.{quantile}", f"{label} {quantile}", seconds, "less", found)
     wholes = one.column("prompt_tokens")[ours], other.column("prompt_tokens")[theirs]
-    for tier, label in TIERS.items():
+    for label, tier in TIERS:
         parts = one.column(f"hit_{tier}_tokens")[ours], other.column(f"hit_{tier}_tokens")[theirs]
         hits = of_shares((parts[0], wholes[0]), (parts[1], wholes[1]), paired)
         if hits is not None and (hits.one or hits.other):
             yield Row(f"hit_rate.{tier}", f"Prompt tokens from {label}", share, "neither", hits)
     served = [
-        sum(run.column(f"hit_{tier}_tokens")[rows] for tier in TIERS) for run, rows in ((one, ours), (other, theirs))
+        sum(run.column(f"hit_{tier}_tokens")[rows] for _, tier in TIERS) for run, rows in ((one, ours), (other, theirs))
     ]
     missed = of_shares((wholes[0] - served[0], wholes[0]), (wholes[1] - served[1], wholes[1]), paired)
     if missed is not None:
