@@ -9,11 +9,11 @@ from typing import Any
 from simkv.plots.waterfall import Whole, beside, waterfall
 from simkv.report.document import Block, Cell, Data, Facts, Figure, Table
 from simkv.report.folders import RunFolder
+from simkv.report.run.parts import parts_text
 from simkv.report.run.shown import part, size, time
 from simkv.results.quantity import digits, seconds, share
 from simkv.results.words import WAITS, Summary
 
-_NO_PREFETCH = "no_prefetch"
 _T_AVG = (
     ("formula", "closed form: p_hit x T_vram + (1 - p_hit) x T_mem"),
     ("service", "simulated: VRAM's time and each piece's own transfer, alone on its link"),
@@ -59,9 +59,7 @@ def _step(summary: Summary) -> Figure:
         finding=f"A decode step takes {seconds(total_s)}: {told}{beside_it}",
         draw=partial(waterfall, whole, "Mean decode step"),
         data=Data(("part", "mean (s)"), [*whole.parts, ("T_step", total_s)]),
-        alt="A mean decode step, part after part: "
-        + ", ".join(f"{name} {seconds(value)}" for name, value in whole.parts if value > 0)
-        + f"; together {seconds(total_s)}{beside_it}.",
+        alt="A mean decode step, part after part: " + parts_text(whole) + f"; together {seconds(total_s)}{beside_it}.",
     )
 
 
@@ -80,7 +78,7 @@ def _steps_beside(summary: Summary) -> Iterator[Figure]:
         draw=partial(beside, wholes, "Mean decode step"),
         data=Data(("run", "part", "mean (s)"), [(w.label, name, s) for w in wholes for name, s in w.parts]),
         alt=f"Mean decode steps as bars of their parts: {'; '.join(totals)}. "
-        + " ".join(f"{w.label}: {', '.join(f'{name} {seconds(s)}' for name, s in w.parts if s > 0)}." for w in wholes),
+        + " ".join(f"{whole.label}: {parts_text(whole)}." for whole in wholes),
         note="Without offload fewer sequences run in a step." if "no_offload" in summary["baselines"] else "",
     )
 

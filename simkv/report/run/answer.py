@@ -42,9 +42,10 @@ def _answers(folder: RunFolder) -> list[str]:
     """Return the answer, and sentences that go with it."""
     summary = folder.summary
     helps, because = summary["verdict"]["offload_helps"], summary["verdict"]["because"]
-    ahead = _prefetch(summary, settings(folder))
+    given = settings(folder)
+    ahead = _prefetch(summary, given)
     if helps is not None and summary["baselines"].get("no_offload", {}).get("difference"):
-        return [f"{_offload(summary, settings(folder))}.", because, *ahead]
+        return [f"{_offload(summary, given)}.", because, *ahead]
     if "no_offload" in summary["baselines"]:
         first, stop, rest = because.partition(". ")
         return [f"{first}{stop}".strip(), *([rest] if rest else []), *_differences(summary), *ahead]

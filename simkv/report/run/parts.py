@@ -11,7 +11,7 @@ import numpy as np
 from simkv.plots.waterfall import Whole, beside, waterfall
 from simkv.report.document import Block, Cell, Data, Figure, Table
 from simkv.report.folders import RunFolder
-from simkv.report.run.shown import part, time
+from simkv.report.run.shown import capital, part, time
 from simkv.report.run.window import window
 from simkv.report.telling import listed
 from simkv.results.quantity import seconds, share
@@ -80,7 +80,7 @@ def _staircase(summary: Summary) -> Figure:
         draw=partial(waterfall, whole, "Mean time of a request"),
         data=Data(("part", "mean (s)"), [*whole.parts, ("sum", total_s)]),
         alt="The mean request's time from arrival to its last token, part after part: "
-        + ", ".join(f"{name} {seconds(value)}" for name, value in whole.parts if value > 0)
+        + parts_text(whole)
         + f"; together {seconds(total_s)}.",
         note=_WAITS_NOTE if summary["t_step_s"] else "",
     )
@@ -111,8 +111,12 @@ def _most(wholes: Sequence[Whole]) -> str:
 
 
 def _said(whole: Whole) -> str:
-    parts = ", ".join(f"{name} {seconds(value)}" for name, value in whole.parts if value > 0)
-    return f"{whole.label[:1].upper()}{whole.label[1:]}: {parts}."
+    return f"{capital(whole.label)}: {parts_text(whole)}."
+
+
+def parts_text(whole: Whole) -> str:
+    """Return the parts that took any time: ``queue 12 ms, prefill 90 ms``."""
+    return ", ".join(f"{name} {seconds(value)}" for name, value in whole.parts if value > 0)
 
 
 def _first_token(frame: pd.DataFrame, summary: Summary) -> Iterator[Whole]:

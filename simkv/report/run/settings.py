@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import yaml
@@ -57,12 +56,6 @@ class Settings:
             if key == path or key.startswith(f"{path}.")
         )
         return "; ".join(found)
-
-    @cached_property
-    def classes(self) -> dict[str, Tree]:
-        """Return request classes by name."""
-        found = self.get("classes")
-        return found if isinstance(found, dict) else {}
 
 
 def settings(folder: RunFolder) -> Settings:
