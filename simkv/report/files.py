@@ -82,7 +82,7 @@ def _check_columns(path: Path, file: Any, needed: Sequence[str]) -> None:
     schema = file.schema_arrow
     missing = [name for name in needed if name not in schema.names]
     if missing:
-        raise damaged(path, f"it has no column {missing[0]}, it has {_listed(schema.names)}")
+        raise damaged(path, f"it has no column {missing[0]}, it has {first_few(schema.names)}")
     for name in needed:
         kind = schema.field(name).type
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
@@ -110,5 +110,6 @@ def _kind(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def _listed(names: Sequence[str], most: int = 4) -> str:
+def first_few(names: Sequence[str], most: int = 4) -> str:
+    """``a, b, c, d, ...``."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "") if names else "none"

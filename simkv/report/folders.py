@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simkv.errors import InputError, Problem
-from simkv.report.files import damaged, read_bytes, read_json, read_table, read_text, unreadable
+from simkv.report.files import damaged, first_few, read_bytes, read_json, read_table, read_text, unreadable
 from simkv.report.shapes import check_curves, check_plan, check_summary
 
 if TYPE_CHECKING:
@@ -195,6 +195,5 @@ def _nothing(path: Path, names: list[str]) -> InputError:
             return InputError(Problem(f"its {command} was stopped before it had an answer", mend, str(path)))
     if not names:
         return InputError(Problem("the folder is empty", _MEND, str(path)))
-    listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    what = f"no result of simkv's is there: it has {listed}, and none of {', '.join(_KINDS)}"
+    what = f"no result of simkv's is there: it has {first_few(names, _SHOWN)}, and none of {', '.join(_KINDS)}"
     return InputError(Problem(what, _MEND, str(path)))

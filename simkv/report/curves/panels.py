@@ -52,14 +52,10 @@ def figures(name: str, curve: Curve) -> Iterator[Figure]:
         yield Figure(
             name=f"curve-{name}-{key}".replace("_", "-"),
             finding=panel.finding(curve),
-            draw=partial(_draw, name, key, curve),
+            draw=partial(draw_panel, name, key, curve),
             data=_data(panel, curve),
             alt=_alt(panel, curve),
         )
-
-
-def _draw(name: str, key: str, curve: Curve, file: Any, form: str) -> None:
-    draw_panel(name, key, curve, file, form)
 
 
 def _data(panel: Panel, curve: Curve) -> Data:
