@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from simkv.cli import app
-from simkv.cli.report import _POINTS
 from simkv.errors import InputError
 from simkv.report.curves import study
 from simkv.report.document import Document
@@ -96,6 +95,7 @@ def test_curves_are_simulated_once_and_then_taken(tmp_path, monkeypatch):
     folder = copied(tmp_path / "chatbot")
     assert "About the curves" in told_page(folder, "--points", "2", "--jobs", "1")
     assert (folder / "curves" / "curves.json").is_file()
+    assert "3 steps along each axis" in told_page(folder, "--points", "3", "--jobs", "1")
     monkeypatch.setattr(study, "study", None)
     assert "curve-concurrency" in told_page(folder)
 
@@ -186,5 +186,13 @@ def test_title_that_is_no_text_is_written_out(tmp_path):
 
 
 def test_help_says_how_many_steps_curves_have_by_default():
-    assert _POINTS == study.POINTS
-    assert "--format" in CliRunner().invoke(app, ["report", "--help"]).stdout
+    said = " ".join(CliRunner().invoke(app, ["report", "--help"]).stdout.split())
+    assert "--format" in said
+    assert f"else {study.POINTS}]" in said
+
+
+@pytest.mark.parametrize("option", [["--curves"], ["--points", "3"]])
+def test_curves_that_would_be_of_no_one_run_are_refused(tmp_path, option):
+    one, other = copied(tmp_path / "one"), copied(tmp_path / "other")
+    assert f"{option[0]}: these are curves of one run, and 2 are here" in refused(one, other, *option)
+    assert not (one / "report.html").exists()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from simkv.report.folders import Folder, RunFolder
 
-_POINTS = 5
-
 
 def report(
     folders: Annotated[
@@ -37,8 +35,16 @@ def report(
         ),
     ] = None,
     points: Annotated[
-        int, typer.Option("--points", metavar="N", min=2, max=100, help="Steps of each axis of those curves.")
-    ] = _POINTS,
+        int | None,
+        typer.Option(
+            "--points",
+            metavar="N",
+            min=2,
+            max=100,
+            show_default=False,
+            help="Steps of each axis of those curves, drawn anew [default: those that are there, else 5].",
+        ),
+    ] = None,
     jobs: JobsOption = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title [default: the scenario's name].")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print which files were written, as JSON.")] = False,
@@ -53,7 +59,7 @@ def report(
     Workers(jobs)
     _check_apart(folders)
     found: list[Folder] = [read_folder(path) for path in folders]
-    found, why_not = _with_curves(found, len(found) == 1 if with_curves is None else with_curves, points, jobs)
+    found, why_not = _with_curves(found, with_curves, points, jobs)
     place = out if out is not None else folders[0]
     files = write(document(found, title, why_not), place, names)
     _print(files, as_json)
@@ -71,21 +77,30 @@ def _check_apart(folders: Sequence[Path]) -> None:
 
 
 def _with_curves(
-    folders: Sequence[Folder], wanted: bool, points: int, jobs: int | None
+    folders: Sequence[Folder], asked: bool | None, points: int | None, jobs: int | None
 ) -> tuple[list[Folder], str | None]:
-    """Return ``folders`` with curves in those of a run, or why there are none."""
+    """Return ``folders`` with curves in those of a run, or why there are none.
+
+    ``asked``: whether they are wanted, None: for one run alone. Raises InputError where they, or ``points`` of them,
+    are asked for and there isn't one run that they would be of.
+    """
+    from simkv.errors import InputError, Problem
     from simkv.report.folders import RunFolder
 
     runs = [folder for folder in folders if isinstance(folder, RunFolder)]
-    if len(runs) != 1 or runs[0].curves is not None:
+    for option, given in (("--curves", asked), ("--points", points)):
+        if given and len(runs) != 1:
+            what = f"these are curves of one run, and {len(runs)} are here"
+            raise InputError(Problem(what, f"name one run, or leave {option} out", path=option))
+    if len(runs) != 1 or (runs[0].curves is not None and points is None):
         return list(folders), None
-    if not wanted:
+    if not (len(folders) == 1 if asked is None else asked):
         return list(folders), "Curves weren't simulated: `simkv report --curves` does that, once."
     drawn, why_not = _simulated(runs[0], points, jobs)
     return [drawn if folder is runs[0] else folder for folder in folders], why_not
 
 
-def _simulated(run: RunFolder, points: int, jobs: int | None) -> tuple[Folder, str | None]:
+def _simulated(run: RunFolder, points: int | None, jobs: int | None) -> tuple[Folder, str | None]:
     """Return ``run`` read again, with curves beside it now; or as it was, and why there are none."""
     from simkv.cli.guard import printable
     from simkv.cli.interrupt import kept_in

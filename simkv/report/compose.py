@@ -12,7 +12,7 @@ from simkv.report.compare.sections import called
 from simkv.report.document import Document, Note, Section
 from simkv.report.every import every_figure
 from simkv.report.files import damaged
-from simkv.report.folders import CURVES, PLAN, CurvesFolder, Folder, PlanFolder, RunFolder, SweepFolder
+from simkv.report.folders import CURVES, PLAN, RESOLVED, CurvesFolder, Folder, PlanFolder, RunFolder, SweepFolder
 from simkv.report.player import player
 from simkv.report.sliders import sliders
 from simkv.report.telling import listed
@@ -78,7 +78,7 @@ def _runs(runs: Sequence[RunFolder]) -> list[Section]:
 
 def _sliders(folder: RunFolder) -> Iterator[Section]:
     try:
-        found = sliders(folder.summary, folder.resolved, folder.curves)
+        found = sliders(folder.summary, folder.resolved, folder.curves, str(folder.path / RESOLVED))
     except InputError as error:
         text = f"Nothing to move here: its scenario can't be read any more ({error})."
         yield Section("what-if", "What if", [Note("plain", text)])

@@ -19,18 +19,20 @@ _SEEDS = 1
 
 
 def curves_for(
-    folder: RunFolder, points: int = POINTS, jobs: int | None = None, report: Report | None = None
+    folder: RunFolder, points: int | None = None, jobs: int | None = None, report: Report | None = None
 ) -> Mapping[str, Any]:
     """Return the curves of the scenario that ``folder`` is of, as ``curves.json`` has them.
 
-    Those that lie there for the same scenario are taken as they are. Others are simulated into a folder of its own in
-    ``folder``, each run kept as it ends, so that the next call goes on after Ctrl-C. ``points``: steps that each axis
-    is divided into; ``jobs``: processes; ``report``: told how far it is. Raises InputError where the scenario doesn't
-    run any more (a file that it names is gone, or is another), where no curve has a meaning in it, and where nothing
-    can be written; InfeasibleError where it doesn't fit.
+    Those that lie there for the same scenario are taken as they are, unless ``points`` are asked for. Others are
+    simulated into a folder of its own in ``folder``, each run kept as it ends, so that the next call goes on after
+    Ctrl-C. ``points``: steps that each axis is divided into (None: ``POINTS``); ``jobs``: processes; ``report``: told
+    how far it is. Raises InputError where the scenario doesn't run any more (a file that it names is gone, or is
+    another), where no curve has a meaning in it, and where nothing can be written; InfeasibleError where it
+    doesn't fit.
     """
-    if folder.curves is not None:
+    if folder.curves is not None and points is None:
         return folder.curves
+    points = POINTS if points is None else points
     file, place = folder.path / RESOLVED, folder.path / CURVES_OF_RUN
     setting = read_setting(Written(folder.resolved, str(file)), points, _SEEDS)
     if setting.resolved.scenario_hash != folder.summary["scenario_hash"]:
