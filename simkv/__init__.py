@@ -25,6 +25,7 @@ Floor by floor; nothing imports upward:
 - ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch
 - ``sweeps/`` one scenario at many points, each a job of ``jobs/`` whose answer is kept at once
 - ``curves/`` closed forms as lines, simulated points on them; ``planner/`` the cheapest that holds an SLO
+- ``validation/`` cases with expected figures, asked of all of these and judged
 - ``chrometrace/`` a run's events for Perfetto; ``report/`` result folders as one page
 - ``api/`` what ``import simkv`` offers to programs and notebooks
 - ``cli/`` the commands, one file each (``__main__``: ``python -m simkv``)

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, plan, report, run, schema, sweep, trace
+from simkv.cli import calc, calibrate, catalog, curves, hitrate, init, plan, report, run, schema, sweep, trace, validate
 from simkv.cli.guard import Guarded
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("hitrate")(hitrate.hitrate)
 app.command("calibrate")(calibrate.calibrate)
+app.command("validate")(validate.validate)
 app.command("schema")(schema.schema)
 app.command("init")(init.init)
 

@@ -1,0 +1,1 @@
+"""Predicted beside expected: cases, what answers them, how they are judged."""

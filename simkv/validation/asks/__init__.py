@@ -1,0 +1,20 @@
+"""The ways to ask: each takes a question and returns its metrics by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from simkv.validation.question import Question
+
+Answers = dict[str, float]
+MODULES = {name: f"simkv.validation.asks.{name}" for name in ("scenario", "step", "calc", "hits", "queue")}
+
+
+def answer(question: Question) -> Answers:
+    """Return the metrics that ``question`` wants, in SI.
+
+    Raises InputError for a section or a metric that isn't one, InfeasibleError for a scenario that can't run.
+    """
+    ask: Callable[[Question], Answers] = import_module(MODULES[question.ask]).answer
+    return ask(question)

@@ -1,0 +1,96 @@
+"""Case files: what is asked of simkv, and what somebody else found (docs/validation-cases.md).
+
+A *case* asks one thing in one of five ways, the section that it has: ``scenario`` (a simulated run), ``step`` (the
+step-time model by itself), ``calc`` (a closed form), ``hits`` (a trace replayed without time), ``queue`` (a degenerate
+scenario beside queueing theory). Each of its *observations* is one number: a ``metric`` of the answer, after ``set``
+has been laid over the section.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from simkv.scenario.base import Section, fault
+from simkv.validation.groups import GroupName
+
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=120)]
+ASKS = ("scenario", "step", "calc", "hits", "queue")
+MOST_CASES = 2000
+MOST_OBSERVATIONS = 500
+
+
+class Source(Section):
+    """Who found it, and where it can be read."""
+
+    title: Line
+    where: Line | None = None
+    locator: Line | None = None
+    confirmation: Line | None = Field(default=None, description="How the number was read: text, table, figure, ...")
+
+
+class Relative(Section):
+    """What the expected figure is a ratio to: the same metric (or another one) under other settings."""
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    metric: Line | None = None
+    change: bool = Field(default=False, description="Expected is ratio - 1 (-0.06: 6 % less), not the ratio")
+
+
+class Observation(Section):
+    """One number that somebody found, and how simkv is asked for it."""
+
+    metric: Line = Field(description="Name in the answer; docs/validation-cases.md lists them")
+    expected: float | str = Field(description='In SI, or a text with its unit, such as "266 ms"')
+    label: Line | None = Field(default=None, description="Ends the observation's id; absent: metric and settings")
+    set: dict[str, Any] = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
+    relative_to: Relative | None = None
+    fitted: bool = Field(default=False, description="Whether a constant of simkv was set with it")
+    tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
+    because: Line | None = Field(default=None, description="The cause, where simkv is known to differ")
+
+
+class Case(Section):
+    """Observations of one set-up."""
+
+    id: Name
+    group: GroupName
+    kind: Name | None = Field(default=None, description="What was measured; cases of a kind are also judged together")
+    title: Line | None = None
+    source: Source | None = None
+    family: Name | None = Field(default=None, description="GPU family and software whose constants it depends on")
+    scenario: dict[str, Any] | str | None = Field(
+        default=None,
+        description="A scenario, or the path of one (from the case file's folder), or a shipped one's name",
+    )
+    step: dict[str, Any] | None = None
+    calc: dict[str, Any] | None = None
+    hits: dict[str, Any] | None = None
+    queue: dict[str, Any] | None = None
+    data: dict[str, Line] = Field(
+        default_factory=dict, description="Files of the data folder, by the key of the section that names them"
+    )
+    seeds: Annotated[int, Field(ge=1, le=50)] = Field(default=1, description="Runs whose mean is the prediction")
+    observations: list[Observation] = Field(min_length=1, max_length=MOST_OBSERVATIONS)
+    notes: Line | None = None
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Self:
+        given = [name for name in ASKS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise fault(f"has {' and '.join(given) or 'nothing that is asked'}", f"give one of {', '.join(ASKS)}")
+        return self
+
+    @property
+    def ask(self) -> str:
+        """Which of the sections it has."""
+        return next(name for name in ASKS if getattr(self, name) is not None)
+
+
+class CaseFile(Section):
+    """A file of cases."""
+
+    simkv_cases: Literal[1] = Field(description="Version of the format")
+    cases: list[Case] = Field(min_length=1, max_length=MOST_CASES)
