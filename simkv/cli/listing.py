@@ -16,6 +16,7 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import kv_bytes_per_token
 from simkv.model import ModelShape
 from simkv.scenario import presets
+from simkv.scenario.shipped import shipped
 
 _LISTS = ("models", "hardware", "instances", "storage", "engines")
 
@@ -27,13 +28,7 @@ def model_rows() -> Rows:
 
 def scenario_rows() -> Rows:
     """Return one row a scenario file: of the working directory's ``scenarios``, then of a checkout's."""
-    folders = [Path("scenarios"), Path(__file__).resolve().parents[2] / "scenarios"]
-    seen: dict[str, dict[str, Any]] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("*.yaml")):
-            if path.stem not in seen:
-                seen[path.stem] = {"name": path.stem, "file": str(path), "question": _question(path)}
-    return list(seen.values())
+    return [{"name": name, "file": str(path), "question": _question(path)} for name, path in shipped().items()]
 
 
 def describe(name: str) -> Rows:

@@ -1,11 +1,14 @@
-"""Expected figures as sources print them, in SI."""
+"""Expected figures as sources print them, in SI and back."""
 
 from __future__ import annotations
 
 import math
 import re
+from typing import NamedTuple
 
 from simkv.errors import InputError, Problem
+from simkv.results.quantity import digits
+from simkv.units import shown as excerpt
 
 UNITS: dict[str, float] = {
     "": 1.0, "%": 0.01, "pp": 0.01, "x": 1.0,
@@ -15,22 +18,59 @@ UNITS: dict[str, float] = {
     "B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2.0**30, "Gbit/s": 1.25e8,
     "FLOP/s": 1.0, "TFLOP/s": 1e12, "tokens": 1.0, "blocks": 1.0, "KiB/token": 2.0**10, "B/token": 1.0,
 }  # fmt: skip
+"""What a figure may be written in, and how much of SI that is."""
 _TEXT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.*?)?\s*")
+_LONGEST = 100
 
 
-def expected_si(given: float | str) -> float:
-    """Return a number, or a text such as ``"266 ms"``, in SI; raises InputError for a unit that isn't known."""
+class Figure(NamedTuple):
+    """A number in SI, and the unit that it was written in."""
+
+    value: float
+    unit: str = ""
+
+
+def expected_figure(given: object) -> Figure:
+    """Return a number, or a text such as ``"266 ms"``; raises InputError for what is neither, or isn't finite."""
     if isinstance(given, str):
-        match = _TEXT.fullmatch(given)
-        if match is None:
-            raise InputError(
-                Problem("is no number with a unit", 'write it like "266 ms"', path="expected", value=given)
-            )
-        unit = match[2] or ""
-        if unit not in UNITS:
-            known = ", ".join(name for name in UNITS if name)
-            raise InputError(Problem("has a unit that isn't known", f"one of {known}", path="expected", value=given))
-        given = float(match[1]) * UNITS[unit]
-    if not math.isfinite(given):
-        raise InputError(Problem("is not finite", "give what was measured", path="expected", value=str(given)))
-    return float(given)
+        figure = _of_text(given)
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        figure = Figure(_float(given))
+    else:
+        raise _refused("is no number", 'write it like 0.266 or "266 ms"', given)
+    if not math.isfinite(figure.value):
+        raise _refused("is not finite", "give what was measured", given)
+    return figure
+
+
+def expected_si(given: object) -> float:
+    """Return the value of :func:`expected_figure`."""
+    return expected_figure(given).value
+
+
+def written(value: float, unit: str) -> str:
+    """Return a number in SI as people read it, in ``unit``: ``0.2662`` in ms is ``266.2 ms``."""
+    number = value / UNITS[unit]
+    text = f"{number:.0f}" if number == int(number) and abs(number) < 1e6 else digits(number, 4)
+    return f"{text} {unit}".strip()
+
+
+def _of_text(given: str) -> Figure:
+    match = _TEXT.fullmatch(given) if len(given) <= _LONGEST else None
+    if match is None:
+        raise _refused("is no number with a unit", 'write it like "266 ms"', given)
+    unit = match[2] or ""
+    if unit not in UNITS:
+        raise _refused("has a unit that isn't known", f"one of {', '.join(filter(None, UNITS))}", given)
+    return Figure(float(match[1]) * UNITS[unit], unit)
+
+
+def _float(given: int | float) -> float:
+    try:
+        return float(given)
+    except OverflowError:
+        return math.inf
+
+
+def _refused(what: str, mend: str, given: object) -> InputError:
+    return InputError(Problem(what, mend, path="expected", value=excerpt(given)))

@@ -17,23 +17,30 @@ ANY_KIND = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group; ``target`` is the largest median absolute error of its cases that aren't fitted."""
+    """One group, held either to the median of its errors (``target``) or case by case (``each``)."""
 
     name: GroupName
     title: str
-    target: float | None
+    target: float | None = None
+    """Largest median absolute error of its cases that aren't fitted."""
     measured: bool = False
     """Whether its cases are published measurements."""
     difference: bool = False
     """Whether errors are differences of shares; else predicted / expected - 1."""
+    each: bool = False
+    """Whether every case must keep to its own tolerance."""
     every: float | None = None
-    """What each case must keep to that has no tolerance of its own; None: cases are judged together."""
+    """The tolerance of cases that have none of their own; None, and ``each``: they must have one."""
+
+    def tolerance(self, own: float | None) -> float | None:
+        """Return how far a case may be off: its ``own`` tolerance, the group's, or the target of its median."""
+        return next((one for one in (own, self.every, self.target) if one is not None), None)
 
 
 GROUPS: tuple[Group, ...] = (
-    Group("formulas", "Closed forms and the article's figures", 0.0, every=1e-9),
-    Group("queueing", "Degenerate scenarios against queueing theory", None),
-    Group("hit_counts", "Exact hits of a real trace", 0.0, every=0.0),
+    Group("formulas", "Closed forms and the article's figures", each=True, every=1e-9),
+    Group("queueing", "Degenerate scenarios against queueing theory", each=True),
+    Group("hit_counts", "Exact hits of a real trace", each=True, every=0.0),
     Group("tiered_serving", "Serving with KV in DRAM and on SSD", 0.10, measured=True),
     Group("serving_trace", "A measured run, request by request", 0.05, measured=True),
     Group("compute", "Prefill and decode times", ANY_KIND, measured=True),

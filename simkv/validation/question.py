@@ -27,6 +27,16 @@ class Question:
     folder: str = ""
     """Where relative paths of the section start."""
 
+    @property
+    def file(self) -> str:
+        """What a section written out would be called: errors name it, and its folder is where paths start."""
+        return f"{self.folder or '.'}/{self.case}.yaml"
+
+    @property
+    def key(self) -> str:
+        """What tells it from the case's other questions."""
+        return key_of(dict(self.settings))
+
 
 @dataclass(slots=True)
 class _Wanted:

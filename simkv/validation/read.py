@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from pydantic import ValidationError
 
-from simkv.errors import InputError
+from simkv.errors import InputError, Problem
 from simkv.scenario import text
 from simkv.scenario.problems import problems_of
+from simkv.validation.checks import faults
 from simkv.validation.groups import BY_NAME
 from simkv.validation.schema import Case, CaseFile
+
+PAGE = "docs/validation-cases.md"
+"""Where the format is described."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A case, and the folder that its relative paths start from."""
+    """A case, and where it stands; its relative paths start from ``folder``."""
 
     case: Case
     folder: str
+    file: str = ""
+    at: text.Path = ()
+    """The case's place in the file."""
+    tree: text.Tree | None = None
+
+    def line_of(self, path: text.Path) -> int | None:
+        """Return the line of a path below the case, or of what is around it."""
+        return self.tree.line_of((*self.at, *path)) if self.tree is not None else None
 
 
 def own_cases() -> list[Read]:
@@ -29,22 +42,39 @@ def own_cases() -> list[Read]:
     found: list[Read] = []
     for place in sorted(folder.iterdir(), key=lambda place: place.name):
         if place.name.endswith(".yaml"):
-            found += [Read(case, str(folder)) for case in _parsed(place.read_text("utf-8"), str(place)).cases]
-    order = list(BY_NAME)
-    return sorted(found, key=lambda read: order.index(read.case.group))
+            found += _parsed(place.read_text("utf-8"), str(place), str(folder))
+    return in_order(found)
 
 
 def read_cases(path: str) -> list[Read]:
-    """Return the cases of a file. Raises InputError with everything that is wrong with it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    return [Read(case, folder) for case in _parsed(text.read_text(path), path).cases]
-
-
-def _parsed(content: str, path: str) -> CaseFile:
-    tree = text.parse(content, path)
-    if tree.problems:
-        raise InputError(tree.problems)
+    """Return the cases of a file, group by group. Raises InputError with everything that is wrong with it."""
     try:
-        return CaseFile.model_validate(tree.values)
+        return in_order(_parsed(text.read_text(path), path, os.path.dirname(os.path.abspath(path))))
+    except InputError as error:
+        raise InputError([_of_cases(found) for found in error.problems]) from None
+
+
+def in_order(cases: Iterable[Read]) -> list[Read]:
+    """Return cases in the order of the groups; those of a group as they stand."""
+    order = list(BY_NAME)
+    return sorted(cases, key=lambda read: order.index(read.case.group))
+
+
+def _parsed(content: str, path: str, folder: str) -> list[Read]:
+    tree = text.parse(content, path)
+    problems = list(tree.problems)
+    try:
+        found = CaseFile.model_validate(tree.values)
     except ValidationError as error:
-        raise InputError(problems_of(error, tree.values, CaseFile, lambda at: (path, tree.line_of(at)))) from None
+        problems += problems_of(error, tree.values, CaseFile, lambda at: (path, tree.line_of(at)))
+    else:
+        problems += [Problem(what, mend, path, tree.line_of(at), ".".join(at), value)
+                     for at, what, mend, value in faults(found)]  # fmt: skip
+    if problems:
+        raise InputError(sorted(problems, key=lambda one: one.line or 0))
+    return [Read(case, folder, path, ("cases", str(number)), tree) for number, case in enumerate(found.cases)]
+
+
+def _of_cases(found: Problem) -> Problem:
+    """Return a problem without what it would say of scenario files."""
+    return replace(found, mend=f"{PAGE} describes the format") if "scenario" in found.mend else found

@@ -10,16 +10,33 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
+from simkv.errors import InputError
 from simkv.scenario.base import Section, fault
+from simkv.validation.expected import expected_figure
 from simkv.validation.groups import GroupName
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=120)]
+Settings = dict[Annotated[str, StringConstraints(min_length=1, max_length=200)], Any]
+"""Values by dotted name, laid over a section."""
 ASKS = ("scenario", "step", "calc", "hits", "queue")
 MOST_CASES = 2000
 MOST_OBSERVATIONS = 500
+
+
+def _figure(given: Any) -> Any:
+    try:
+        expected_figure(given)
+    except InputError as error:
+        found = error.problems[0]
+        raise PydanticCustomError("quantity", "{reason}", {"reason": found.what, "mend": found.mend}) from None
+    return given
+
+
+Expected = Annotated[float | str, BeforeValidator(_figure)]
 
 
 class Source(Section):
@@ -34,7 +51,7 @@ class Source(Section):
 class Relative(Section):
     """What the expected figure is a ratio to: the same metric (or another one) under other settings."""
 
-    set: dict[str, Any] = Field(default_factory=dict)
+    set: Settings = Field(default_factory=dict)
     metric: Line | None = None
     change: bool = Field(default=False, description="Expected is ratio - 1 (-0.06: 6 % less), not the ratio")
 
@@ -43,13 +60,28 @@ class Observation(Section):
     """One number that somebody found, and how simkv is asked for it."""
 
     metric: Line = Field(description="Name in the answer; docs/validation-cases.md lists them")
-    expected: float | str = Field(description='In SI, or a text with its unit, such as "266 ms"')
+    expected: Expected = Field(description='In SI, or a text with its unit, such as "266 ms"')
     label: Line | None = Field(default=None, description="Ends the observation's id; absent: metric and settings")
-    set: dict[str, Any] = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
+    set: Settings = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
     relative_to: Relative | None = None
     fitted: bool = Field(default=False, description="Whether a constant of simkv was set with it")
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     because: Line | None = Field(default=None, description="The cause, where simkv is known to differ")
+
+    @property
+    def name(self) -> str:
+        """What it is called within its case: its label, or metric and settings."""
+        if self.label is not None:
+            return self.label
+        words = [self.metric, *_settings(self.set)]
+        if self.relative_to is not None:
+            words += ["relative to", *_settings(self.relative_to.set)]
+            words += [self.relative_to.metric] if self.relative_to.metric is not None else []
+        return " ".join(words)
+
+
+def _settings(settings: dict[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in settings.items()]
 
 
 class Case(Section):

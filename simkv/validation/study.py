@@ -1,4 +1,4 @@
-"""All cases asked, on processes, and judged."""
+"""All cases asked, on processes, each observation with its prediction."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import hashlib
 import os
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
+from simkv.errors import InputError, Problem, SimkvError
 from simkv.jobs.execute import Done, execute
-from simkv.jobs.job import Job
+from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
-from simkv.validation.asks import answer
-from simkv.validation.expected import expected_si
+from simkv.validation.asks import answer, check
+from simkv.validation.expected import expected_figure
 from simkv.validation.groups import BY_NAME
 from simkv.validation.question import Question, key_of, questions
 from simkv.validation.read import Read
 from simkv.validation.schema import Case, Observation
+from simkv.validation.told import told
+
+Status = Literal["judged", "skipped", "failed"]
+Answers = dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One observation beside its prediction; ``error`` is None where there is none."""
+    """One observation beside its prediction; ``predicted`` and ``error`` are None where ``why`` says why."""
 
     case: Case
     observation: Observation
@@ -30,13 +35,20 @@ class Judged:
     expected: float
     predicted: float | None
     error: float | None
+    status: Status = "judged"
     why: str = ""
-    """Where nothing is predicted: why."""
 
 
-def ask(question: Question) -> dict[str, Any]:
-    """Answer one question, in a worker."""
-    return dict(answer(question))
+@dataclass(slots=True)
+class _Asked:
+    """A case, its questions by their settings, and what came of them."""
+
+    read: Read
+    questions: dict[str, Question] = field(default_factory=dict)
+    answers: dict[str, Answers] = field(default_factory=dict)
+    skipped: str = ""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why, by the settings that failed."""
 
 
 def study(
@@ -44,52 +56,93 @@ def study(
 ) -> list[Judged]:
     """Return every observation of ``cases`` with its prediction, in order.
 
-    ``data`` is the folder of the traces that some cases need: one without its file is skipped.
+    ``data`` is the folder of the traces that some cases need: one without its file is skipped; what can't work is
+    failed. Raises InputError, with its place in the case file, for what a case asks that can't be asked.
     """
-    asked: dict[str, dict[str, Question]] = {}
-    missing: dict[str, str] = {}
-    for read in cases:
-        files = tuple((key, os.path.abspath(os.path.join(data or "", name))) for key, name in read.case.data.items())
-        absent = next((path for _, path in files if data is None or not os.path.exists(path)), None)
-        if absent is not None:
-            missing[read.case.id] = f"skipped: its data is missing ({next(iter(read.case.data.values()))}); give --data"
-            continue
-        asked[read.case.id] = questions(read.case, files, read.folder)
-    jobs = {(case, key): _job(one) for case, ones in asked.items() for key, one in ones.items()}
+    if data is not None and not os.path.isdir(data):
+        raise InputError(Problem("is no folder", "name the folder that traces are in", path="--data", value=data))
+    asked = [_asked(read, data) for read in cases]
+    _check(asked)
+    jobs = {job.key: (one, key) for one in asked for key, job in _jobs(one).items()}
+    todo = [job for one in asked for job in _jobs(one).values()]
 
-    def told(done: Done) -> None:
+    def so_far(done: Done) -> None:
         if report is not None:
-            report(done.finished / max(1, len(jobs)), done.outcome.job.label)
+            report(done.finished / len(todo), done.outcome.job.label)
 
-    found = {outcome.job.key: outcome for outcome in execute(list(jobs.values()), workers, None, told)}
-    rows = []
-    for read in cases:
-        for seen in read.case.observations:
-            outcomes = {
-                key: found[jobs[read.case.id, key].key]
-                for key in (key_of(seen.set), key_of(seen.relative_to.set) if seen.relative_to else None)
-                if key is not None and read.case.id not in missing
-            }
-            why = missing.get(read.case.id, "")
-            why = why or next((f"{o.failure.message}" for o in outcomes.values() if o.failure is not None), "")
-            values = {key: o.answer for key, o in outcomes.items() if o.answer is not None}
-            rows.append(_judged(read.case, seen, values, why))
-    return rows
+    for outcome in execute(todo, workers, None, so_far):
+        _keep(*jobs[outcome.job.key], outcome)
+    return [_judged(one, seen) for one in asked for seen in one.read.case.observations]
 
 
-def _job(question: Question) -> Job:
-    key = hashlib.sha256(pickle.dumps(question)).hexdigest()
-    return Job(key, ask, (question,), question.case)
+def ask(question: Question) -> dict[str, Any]:
+    """Answer one question, in a worker; what is wrong with it comes back as plain data."""
+    try:
+        return {"metrics": dict(answer(question))}
+    except InputError as error:
+        return {"problems": [asdict(found) for found in error.problems]}
+    except SimkvError as error:
+        return {"failed": str(error)}
 
 
-def _judged(case: Case, seen: Observation, answers: dict[str, Any], why: str) -> Judged:
-    label = seen.label or " ".join([seen.metric, *(f"{key}={value}" for key, value in seen.set.items())])
-    expected = expected_si(seen.expected)
+def _asked(read: Read, data: str | None) -> _Asked:
+    names = read.case.data
+    files = tuple((key, os.path.abspath(os.path.join(data or "", name))) for key, name in names.items())
+    absent = [name for (_, path), name in zip(files, names.values(), strict=True) if not os.path.exists(path)]
+    if names and (data is None or absent):
+        here = f"{data} hasn't got" if data is not None else "give --data DIR, the folder that has"
+        return _Asked(read, skipped=f"{here} {', '.join(absent or names.values())}")
+    return _Asked(read, questions(read.case, files, read.folder))
+
+
+def _check(asked: Sequence[_Asked]) -> None:
+    """Raise InputError with everything that is wrong with the questions, as far as that is seen at once."""
+    problems: list[Problem] = []
+    for one in asked:
+        for question in one.questions.values():
+            try:
+                check(question)
+            except InputError as error:
+                problems += told(error.problems, one.read, question)
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+
+
+def _jobs(asked: _Asked) -> dict[str, Job]:
+    return {
+        key: Job(hashlib.sha256(pickle.dumps(question)).hexdigest(), ask, (question,), question.case)
+        for key, question in asked.questions.items()
+    }
+
+
+def _keep(asked: _Asked, key: str, outcome: Outcome) -> None:
+    """Put what became of a question to its case; raises InputError for one that can't be asked."""
+    found = outcome.answer or {}
+    if "problems" in found:
+        raise InputError(told([Problem(**each) for each in found["problems"]], asked.read, asked.questions[key]))
+    if "metrics" in found:
+        asked.answers[key] = found["metrics"]
+    else:
+        asked.failed[key] = found["failed"] if outcome.failure is None else outcome.failure.message
+
+
+def _judged(asked: _Asked, seen: Observation) -> Judged:
+    case = asked.read.case
+    name, expected = f"{case.id}: {seen.name}", expected_figure(seen.expected).value
+    keys = [key_of(seen.set), *([key_of(seen.relative_to.set)] if seen.relative_to is not None else [])]
+    why = asked.skipped or next((asked.failed[key] for key in keys if key in asked.failed), "")
     if why:
-        return Judged(case, seen, f"{case.id}: {label}", expected, None, None, why)
-    predicted = answers[key_of(seen.set)][seen.metric]
-    if seen.relative_to is not None:
-        predicted /= answers[key_of(seen.relative_to.set)][seen.relative_to.metric or seen.metric]
-        predicted -= seen.relative_to.change
+        return Judged(case, seen, name, expected, None, None, "skipped" if asked.skipped else "failed", why)
+    predicted = _predicted(seen, *(asked.answers[key] for key in keys))
+    if predicted is None:
+        return Judged(case, seen, name, expected, None, None, "failed", "the prediction is no finite number")
     error = predicted - expected if BY_NAME[case.group].difference else predicted / expected - 1
-    return Judged(case, seen, f"{case.id}: {label}", expected, predicted, error)
+    return Judged(case, seen, name, expected, predicted, error)
+
+
+def _predicted(seen: Observation, found: Answers, base: Answers | None = None) -> float | None:
+    value = found[seen.metric]
+    if seen.relative_to is None or base is None:
+        return value
+    unit = base[seen.relative_to.metric or seen.metric]
+    return value / unit - seen.relative_to.change if value is not None and unit else None

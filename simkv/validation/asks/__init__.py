@@ -18,3 +18,13 @@ def answer(question: Question) -> Answers:
     """
     ask: Callable[[Question], Answers] = import_module(MODULES[question.ask]).answer
     return ask(question)
+
+
+def check(question: Question) -> None:
+    """Raise InputError for what is seen to be wrong with ``question`` before anything is computed.
+
+    A module that answers may have such a ``check``; where it has none, answering tells.
+    """
+    module = import_module(MODULES[question.ask])
+    if hasattr(module, "check"):
+        module.check(question)

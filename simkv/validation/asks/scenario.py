@@ -1,13 +1,24 @@
-"""A simulated run, asked for metrics of its summary."""
+"""A simulated run, asked for metrics of its summary.
+
+The section is a scenario, written out or in a file: the path of one, or the name of one that comes with simkv.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 
-import yaml
-
-from simkv.results.result import RunResult
-from simkv.scenario.resolve import Resolved, resolve_text
+from simkv.errors import InfeasibleError, InputError, Problem
+from simkv.scenario import load, text
+from simkv.scenario.base import locate
+from simkv.scenario.overrides import put
+from simkv.scenario.problems import nearest
+from simkv.scenario.resolve import Resolved, fill_in, replaced
+from simkv.scenario.shipped import shipped
 from simkv.simulation import run_scenario
 from simkv.validation.asks.metrics import metric_of
 from simkv.validation.question import Question
@@ -15,22 +26,49 @@ from simkv.validation.question import Question
 
 def answer(question: Question) -> dict[str, float]:
     """Run the scenario (at as many seeds as the case asks) and return the mean of each metric."""
-    resolved = _resolved(question)
+    resolved = _compared(_resolved(question), question.metrics)
     first = resolved.scenario.run.seed
-    totals = dict.fromkeys(question.metrics, 0.0)
+    totals: dict[str, float] = defaultdict(float)
     for seed in range(first, first + question.seeds):
-        result: RunResult = run_scenario(resolved, seed=seed)
-        for name in totals:
+        result = run_scenario(resolved, seed=seed)
+        for name in question.metrics:
             totals[name] += metric_of(result, name)
     return {name: total / question.seeds for name, total in totals.items()}
 
 
+def check(question: Question) -> None:
+    """Raise InputError for a scenario that isn't one; whether it is feasible is told by the run."""
+    with contextlib.suppress(InfeasibleError):
+        _resolved(question)
+
+
 def _resolved(question: Question) -> Resolved:
-    text = yaml.safe_dump(question.section, sort_keys=False, allow_unicode=True)
-    pairs: list[tuple[str, Any]] = [*question.files, *question.settings]
-    return resolve_text(text, f"{question.folder or '.'}/{question.case}.yaml", [_assignment(*pair) for pair in pairs])
+    tree = _tree(question)
+    for name, value in (*question.files, *question.settings):
+        put(tree.values, tuple(name.split(".")), value)
+    return fill_in(load.from_tree(tree, ()))
 
 
-def _assignment(key: str, value: Any) -> str:
-    written = yaml.safe_dump(value, default_flow_style=True, width=10**6).strip()
-    return f"{key}={written.removesuffix('...').strip()}"
+def _compared(resolved: Resolved, metrics: Sequence[str]) -> Resolved:
+    """Return the scenario with those of its baselines alone that a metric is about: each is a run of its own."""
+    heads = {tuple(name.split(".")[:2]) for name in metrics}
+    every = any(head[0] == "speedup" for head in heads)
+    names = tuple(name for name in resolved.scenario.run.baselines if every or ("baselines", name) in heads)
+    return replace(resolved, scenario=replaced(resolved.scenario, ["run", "baselines"], names))
+
+
+def _tree(question: Question) -> text.Tree:
+    if isinstance(question.section, str):
+        return text.read_file(_file(question.section, question.folder))
+    return text.Tree(question.file, deepcopy(question.section))
+
+
+def _file(name: str, folder: str) -> str:
+    """Return the file of a scenario that goes by its path or its name; raises InputError where there is none."""
+    path, known = locate(name, folder).path, shipped()
+    if os.path.exists(path):
+        return path
+    if name not in known:
+        mend = f"{nearest(name, list(known))}, or the path of a file, from the case file's folder"
+        raise InputError(Problem("is no scenario", mend, path="scenario", value=name))
+    return str(known[name])

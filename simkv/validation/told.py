@@ -1,0 +1,69 @@
+"""What a section says is wrong with itself, told with its place in the case file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from simkv.errors import Problem
+from simkv.scenario.text import Path
+from simkv.validation.question import Question, key_of
+from simkv.validation.read import Read
+
+
+def told(problems: Iterable[Problem], read: Read, question: Question) -> list[Problem]:
+    """Return problems of a question with file, line and path of the case that asks it; each names the case."""
+    return [_told(found, read, question) for found in problems]
+
+
+def _told(found: Problem, read: Read, question: Question) -> Problem:
+    named = replace(found, what=f"case {read.case.id}: {found.what}")
+    path = next(_places(found, read, question), None)
+    if path is None:
+        return named
+    return replace(named, file=read.file, line=read.line_of(path), path=".".join((*read.at, *path)))
+
+
+def _places(found: Problem, read: Read, question: Question) -> Iterator[Path]:
+    """Yield where in the case a problem may come from, the likeliest first; nothing where it is about another file."""
+    path = tuple(part for part in found.path.split(".") if part)
+    path = path[1:] if path[:1] == (question.ask,) else path
+    yield from _metrics(found, read, question)
+    yield from _set(path, read, question)
+    yield from (("data", key) for key, _ in question.files if _within(path, tuple(key.split("."))))
+    if found.file in ("", f"case {question.case}", question.file):
+        yield (question.ask, *path)
+
+
+def _metrics(found: Problem, read: Read, question: Question) -> Iterator[Path]:
+    if found.path != "metric":
+        return
+    for number in range(len(read.case.observations)):
+        for settings, metric, below in asked_by(number, read):
+            if metric == found.value and key_of(settings) == question.key:
+                yield (*below, "metric")
+
+
+def _set(path: Path, read: Read, question: Question) -> Iterator[Path]:
+    keys = [key for key, _ in question.settings if _within(path, tuple(key.split(".")))]
+    if not keys:
+        return
+    for number in range(len(read.case.observations)):
+        for settings, _, below in asked_by(number, read):
+            if key_of(settings) == question.key:
+                yield (*below, "set", keys[-1])
+
+
+def asked_by(number: int, read: Read) -> Iterator[tuple[dict[str, object], str, Path]]:
+    """Yield settings, metric and place of what an observation asks."""
+    seen = read.case.observations[number]
+    here = ("observations", str(number))
+    yield seen.set, seen.metric, here
+    if seen.relative_to is not None:
+        yield seen.relative_to.set, seen.relative_to.metric or seen.metric, (*here, "relative_to")
+
+
+def _within(path: Path, key: Path) -> bool:
+    """Say whether one of the two is a section around the other, or the same."""
+    shorter = min(len(path), len(key))
+    return bool(shorter) and path[:shorter] == key[:shorter]
