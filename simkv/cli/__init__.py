@@ -17,7 +17,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     help="Simulate KV-cache offloading in an LLM server: what it buys, what it costs, and why.",
-    epilog="Exit code 0 done, 2 bad input, 3 infeasible, 130 interrupted (what was finished is written), 1 our fault.",
+    epilog="Exit code 0 done, 2 bad input, 3 infeasible, 4 a target of validate is missed, 130 interrupted (what was "
+    "finished is written), 1 our fault.",
 )
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from dataclasses import asdict
 from typing import Any
 
-from simkv.validation.groups import GROUPS, Group
+from simkv import __version__
+from simkv.validation.expected import expected_figure
+from simkv.validation.groups import ANY_KIND, GROUPS, Group
+from simkv.validation.judge import Target, by_kind, group_target, tally, targets, tolerance_of, within
 from simkv.validation.study import Judged
 
 
-def answer_of(rows: Sequence[Judged]) -> dict[str, Any]:
-    """Return groups with their cases, and the summary."""
-    groups = []
-    for group in GROUPS:
-        mine = [row for row in rows if row.case.group == group.name]
-        if mine:
-            groups.append({"name": group.name, "title": group.title, "cases": [_row(row, group) for row in mine],
-                           "summary": _summary(mine, group)})  # fmt: skip
-    return {"groups": groups, "summary": {}}
+def answer_of(rows: Sequence[Judged], left_out: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Return groups with their cases, and the summary; ``left_out``: errors with each GPU family left out of the fit.
+
+    Times, sizes and rates are SI whatever ``unit`` the expected figure was written in.
+    """
+    groups = [(group, [row for row in rows if row.case.group == group.name]) for group in GROUPS]
+    return {
+        "groups": [_group(group, ones) for group, ones in groups if ones],
+        "summary": {**_summary(rows), "leave_one_family_out": list(left_out), "simkv_version": __version__},
+    }
 
 
 def text_of(answer: dict[str, Any]) -> str:
@@ -28,17 +32,64 @@ def text_of(answer: dict[str, Any]) -> str:
     return orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()
 
 
-def _row(row: Judged, group: Group) -> dict[str, Any]:
-    tolerance = row.observation.tolerance if row.observation.tolerance is not None else group.every
+def _group(group: Group, rows: Sequence[Judged]) -> dict[str, Any]:
+    target = group_target(group.name, rows)
+    summary = {**asdict(tally(rows)), "target": group.target, "pass": target.holds if target is not None else None}
     return {
-        "id": row.id, "kind": row.case.kind, "metric": row.observation.metric, "expected": row.expected,
-        "predicted": row.predicted, "error": row.error, "tolerance": tolerance, "fitted": row.observation.fitted,
-        "pass": None if row.error is None else tolerance is None or abs(row.error) <= tolerance,
-        "because": row.observation.because, "skipped": row.why or None,
+        "name": group.name,
+        "title": group.title,
+        "measured": group.measured,
+        "difference": group.difference,
+        "summary": summary,
+        "cases": [_row(row) for row in rows],
+    }
+
+
+def _row(row: Judged) -> dict[str, Any]:
+    seen, case = row.observation, row.case
+    return {
+        "id": row.id, "case": case.id, "label": seen.name, "kind": case.kind, "family": case.family,
+        "source": case.source.title if case.source is not None else None,
+        "metric": seen.metric, "unit": expected_figure(seen.expected).unit or None,
+        "expected": row.expected, "predicted": row.predicted, "error": row.error,
+        "tolerance": tolerance_of(row), "fitted": seen.fitted, "pass": within(row), "because": seen.because,
+        "status": row.status, "skipped": _why(row, "skipped"), "failed": _why(row, "failed"),
     }  # fmt: skip
 
 
-def _summary(rows: Sequence[Judged], group: Group) -> dict[str, Any]:
-    errors = [abs(row.error) for row in rows if row.error is not None and not row.observation.fitted]
-    middle = median(errors) if errors else None
-    return {"judged": len(errors), "median": middle, "largest": max(errors, default=None), "target": group.target}
+def _why(row: Judged, status: str) -> str | None:
+    return row.why if row.status == status else None
+
+
+def _summary(rows: Sequence[Judged]) -> dict[str, Any]:
+    found, held = tally(rows), targets(rows)
+    return {
+        "pass": all(target.holds for target in held),
+        "targets": [_target(target) for target in held],
+        "kinds": [_kind(kind, ones) for kind, ones in by_kind(rows).items()],
+        "misses": [_miss(row) for row in rows if _misses(row)],
+        "cases": len({row.case.id for row in rows}),
+        **{name: getattr(found, name) for name in ("observations", "judged", "fitted", "skipped", "failed", "outside")},
+    }
+
+
+def _target(target: Target) -> dict[str, Any]:
+    return {
+        "name": target.name, "group": target.group, "of": target.of, "worst": target.worst,
+        "value": target.value, "limit": target.limit, "pass": target.holds,
+    }  # fmt: skip
+
+
+def _kind(kind: str, rows: Sequence[Judged]) -> dict[str, Any]:
+    found = tally(rows)
+    holds = None if found.median is None else found.median <= ANY_KIND
+    return {"kind": kind, "group": rows[0].case.group, **asdict(found), "limit": ANY_KIND, "pass": holds}
+
+
+def _misses(row: Judged) -> bool:
+    return row.status == "failed" or (within(row) is False and not row.observation.fitted)
+
+
+def _miss(row: Judged) -> dict[str, Any]:
+    because = row.observation.because or (row.why or None)
+    return {"id": row.id, "group": row.case.group, "error": row.error, "limit": tolerance_of(row), "because": because}

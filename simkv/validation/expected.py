@@ -20,7 +20,7 @@ UNITS: dict[str, float] = {
 }  # fmt: skip
 """What a figure may be written in, and how much of SI that is."""
 _TEXT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.*?)?\s*")
-_LONGEST = 100
+_LONGEST, _COUNTED = 100, 1e12
 
 
 class Figure(NamedTuple):
@@ -51,7 +51,7 @@ def expected_si(given: object) -> float:
 def written(value: float, unit: str) -> str:
     """Return a number in SI as people read it, in ``unit``: ``0.2662`` in ms is ``266.2 ms``."""
     number = value / UNITS[unit]
-    text = f"{number:.0f}" if number == int(number) and abs(number) < 1e6 else digits(number, 4)
+    text = f"{number:,.0f}" if number == int(number) and abs(number) < _COUNTED else digits(number, 4)
     return f"{text} {unit}".strip()
 
 

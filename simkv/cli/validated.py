@@ -1,0 +1,103 @@
+"""How ``simkv validate`` shows its answer: a table a group, then targets, misses, and a last line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from simkv.cli.guard import printable
+from simkv.cli.table import table
+from simkv.validation.words import (
+    differences,
+    error,
+    figure,
+    group_line,
+    mark,
+    miss_line,
+    target_line,
+)
+
+_WIDTH = 100
+_NAME = 50
+_HEAD = ("case", "predicted", "expected", "error", "")
+_RIGHT = (1, 2, 3)
+
+
+def render(answer: Mapping[str, Any]) -> str:
+    """Return an answer as text, at most about 100 columns wide."""
+    blocks = [_group(group) for group in answer["groups"]]
+    blocks += [block for block in (_targets(answer), _misses(answer), _left_out(answer), _last(answer)) if block]
+    return "\n\n".join(blocks)
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    rows = [line for _, ones in groupby(group["cases"], _case) for line in _lines(list(ones), group["difference"])]
+    title = f"{group['title']} ({group['name']})"
+    return "\n".join(
+        [title, "=" * len(title), table(_HEAD, rows, _RIGHT), *_reasons(group), *_wrapped(group_line(group))]
+    )
+
+
+def _case(row: Mapping[str, Any]) -> str:
+    return str(row["case"])
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], of_shares: bool) -> Iterator[list[str]]:
+    """Yield the lines of one case: its observations below its name, or all in one line."""
+    if len(rows) == 1:
+        yield _line(f"{rows[0]['case']}: {rows[0]['label']}", rows[0], of_shares)
+        return
+    yield [_short(rows[0]["case"]), "", "", "", ""]
+    for row in rows:
+        yield _line(f"  {row['label']}", row, of_shares)
+
+
+def _line(name: str, row: Mapping[str, Any], of_shares: bool) -> list[str]:
+    figures = (figure(row, row["predicted"]), figure(row, row["expected"]))
+    return [_short(name), *figures, error(row["error"], of_shares), mark(row)]
+
+
+def _short(text: str) -> str:
+    """Return ``text`` without its middle where it is long: both ends tell observations apart."""
+    text = printable(text)
+    half = (_NAME - 1) // 2
+    return text if len(text) <= _NAME else f"{text[:half]}…{text[-half:]}"
+
+
+def _reasons(group: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why cases are skipped, each reason once."""
+    why = dict.fromkeys(row["skipped"] for row in group["cases"] if row["skipped"])
+    for reason in why:
+        yield from _wrapped(f"skipped: {reason}")
+
+
+def _targets(answer: Mapping[str, Any]) -> str:
+    of_shares = differences(answer)
+    lines = [line for target in answer["summary"]["targets"] for line in _wrapped(target_line(target, of_shares), "  ")]
+    return "\n".join(["Targets", *lines]) if lines else ""
+
+
+def _misses(answer: Mapping[str, Any]) -> str:
+    of_shares = differences(answer)
+    lines = [line for miss in answer["summary"]["misses"] for line in _wrapped(miss_line(miss, of_shares), "  ")]
+    return "\n".join(["What misses", *lines]) if lines else ""
+
+
+def _left_out(answer: Mapping[str, Any]) -> str:
+    return ""
+
+
+def _last(answer: Mapping[str, Any]) -> str:
+    found = answer["summary"]
+    missed = sum(not target["pass"] for target in found["targets"])
+    parts = [f"{found[name]} {name}" for name in ("judged", "fitted", "skipped", "failed") if found[name]]
+    held = (
+        f"{missed} of {len(found['targets'])} targets missed" if missed else f"all {len(found['targets'])} targets hold"
+    )
+    return f"{found['cases']} cases, {found['observations']} observations ({', '.join(parts)}): {held}."
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return wrap(printable(text), _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)

@@ -1,0 +1,41 @@
+"""Cases chosen, asked and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from simkv.errors import unknown
+from simkv.jobs.workers import Workers
+from simkv.validation.answer import answer_of
+from simkv.validation.groups import BY_NAME
+from simkv.validation.read import Read, own_cases, read_cases
+from simkv.validation.study import study
+
+
+def validate(
+    cases: str | None,
+    data: str | None,
+    only: Sequence[str] | None,
+    workers: Workers,
+    report: Callable[[float, str], None] | None = None,
+) -> dict[str, Any]:
+    """Return the answer to the cases of a file, or to those that come with simkv (None); ``only``: of these groups.
+
+    ``data`` is the folder of traces that some cases need. Raises InputError for a group that isn't one, and for
+    everything that is wrong with the file.
+    """
+    wanted = _groups(only)
+    read = [one for one in _cases(cases) if one.case.group in wanted]
+    return answer_of(study(read, data, workers, report))
+
+
+def _cases(path: str | None) -> list[Read]:
+    return own_cases() if path is None else read_cases(path)
+
+
+def _groups(only: Sequence[str] | None) -> tuple[str, ...]:
+    for name in only or ():
+        if name not in BY_NAME:
+            raise unknown("group", name, tuple(BY_NAME), "--only")
+    return tuple(BY_NAME if only is None else only)
