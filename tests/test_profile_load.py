@@ -238,8 +238,8 @@ def test_write_failing_leaves_the_old_file_alone(tmp_path: Path, monkeypatch: py
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(InputError, match="No space left"):
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(InputError, match="no space is left"):
         write_profile(make_profile(name="other"), path)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["p.json"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simkv import files
 from simkv.errors import InputError
 from simkv.results import write
 from simkv.results.columns import REQUEST_FIELDS
@@ -39,7 +40,7 @@ def test_write_result_writes_the_folder_and_leaves_nothing_beside_it(tmp_path: P
     folder = tmp_path / "deep" / "chatbot"
     assert json.loads((folder / "summary.json").read_text("utf-8")) == result.summary
     assert (folder / "scenario.resolved.yaml").read_text("utf-8") == "name: chatbot\n"
-    assert folder.stat().st_mode & 0o777 == 0o777 & ~write._umask()
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~files._umask()
 
 
 def test_write_result_requests_hold_every_record_and_null_for_unknown(tmp_path: Path) -> None:

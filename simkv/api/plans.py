@@ -13,6 +13,7 @@ from simkv.api.progress import Progress
 from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario, seeded
 from simkv.api.shown import Picture, clean, page
 from simkv.errors import InfeasibleError, unknown
+from simkv.files import replace_bytes
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner import answer as planning
@@ -21,7 +22,6 @@ from simkv.planner.emit import ENGINES
 from simkv.planner.export import SCENARIO, STORE, check_folder, claim, finding, moving, write
 from simkv.planner.means import Report
 from simkv.planner.space import plan_of
-from simkv.sweeps.export import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ def plan(
         with Workers(jobs, cluster) as workers, kept as store:
             if store is not None and folder is not None:
                 claim(store, base.name)
-                replace_file(folder / SCENARIO, lambda path: path.write_text(base.written.as_given, "utf-8"))
+                replace_bytes(folder / SCENARIO, base.written.as_given.encode())
             result = planning.plan(
                 base.written, workers=workers, store=store, engines=engines, report=_report(progress),
                 observed=str(observed) if observed is not None else None,

@@ -40,8 +40,8 @@ class Picture:
 
     def save(self, path: StrPath) -> Path:
         """Write the picture to ``path`` (.png or .svg) and return it; raises InputError for another ending."""
+        from simkv.files import replace_bytes
         from simkv.plots.style import FORMATS
-        from simkv.sweeps.export import replace_bytes
 
         place = Path(path)
         form = place.suffix.lower()[1:]

@@ -14,11 +14,12 @@ from simkv.api.progress import Progress, silent
 from simkv.api.scenarios import Scenario, ScenarioLike, load_scenario, seeded
 from simkv.api.shown import Picture, clean, page
 from simkv.errors import InputError, Problem
+from simkv.files import replace_bytes
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.sweeps import study
 from simkv.sweeps.axes import Axis, section_axes
-from simkv.sweeps.export import replace_file, write
+from simkv.sweeps.export import write
 from simkv.sweeps.layout import lay_out, loaded
 from simkv.sweeps.pareto import Objective, parse_objectives
 from simkv.sweeps.read import FILE, SCENARIO, check_folder
@@ -185,7 +186,7 @@ def _asked(
 def _kept(do: Callable[..., SweepResult], folder: Path, written: Written, tell: Progress) -> SweepResult:
     """Do the sweep with its answers kept in ``folder``, and its files there at the end."""
     with Store(folder / FILE) as store:
-        replace_file(folder / SCENARIO, lambda path: path.write_text(written.as_given, "utf-8"))
+        replace_bytes(folder / SCENARIO, written.as_given.encode())
         result = do(store=store, report=_reporter(tell))
     write(result, folder)
     return result

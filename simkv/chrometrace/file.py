@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 from simkv.chrometrace.charts import charts
@@ -17,6 +14,7 @@ from simkv.chrometrace.layout import Layout
 from simkv.chrometrace.requests import in_window, requests
 from simkv.chrometrace.steps import steps
 from simkv.chrometrace.transfers import transfers
+from simkv.files import new_file
 from simkv.sim.record.recording import Recording
 from simkv.sim.rundata import RunData
 
@@ -47,7 +45,7 @@ def write(recording: Recording, data: RunData, about: Mapping[str, Any], file: P
         requests(recording, data, layout, drawn),
         charts(recording, data, layout),
     )
-    with _in_place_of(file) as draft:
+    with new_file(file) as draft:
         count = _write(events, other, draft)
     return Written(count, file.stat().st_size)
 
@@ -89,14 +87,3 @@ def _write(events: Iterator[Event], other: Mapping[str, Any], file: Path) -> int
             count += len(batch)
         out.write(b"\n]}\n")
     return count
-
-
-@contextlib.contextmanager
-def _in_place_of(file: Path) -> Iterator[Path]:
-    """Yield a file beside ``file`` that takes its place when it is complete."""
-    draft = file.with_name(f".{file.name[:50]}.{os.getpid()}.{get_ident()}.part")
-    try:
-        yield draft
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)

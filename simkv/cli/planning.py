@@ -11,6 +11,7 @@ from simkv.cli.interrupt import INTERRUPTED
 from simkv.cli.options import result_folder
 from simkv.cli.progress import Progress
 from simkv.errors import InfeasibleError, unknown
+from simkv.files import replace_bytes
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.planner.answer import PlanResult, plan
@@ -18,7 +19,6 @@ from simkv.planner.emit import ENGINES
 from simkv.planner.export import SCENARIO, STORE, check_folder, claim, write
 from simkv.planner.space import plan_of
 from simkv.scenario.load import load_text
-from simkv.sweeps.export import replace_file
 from simkv.sweeps.simulate import Written
 
 
@@ -42,7 +42,7 @@ def carry_out(
     check_folder(folder, named)
     with Workers(jobs, cluster) as workers, Store(folder / STORE) as store:
         claim(store, named)
-        replace_file(folder / SCENARIO, lambda path: path.write_text(written.as_given, "utf-8"))
+        replace_bytes(folder / SCENARIO, written.as_given.encode())
         try:
             with Progress() as shown:
                 result = plan(

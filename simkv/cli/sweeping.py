@@ -12,11 +12,12 @@ from simkv.cli.guard import OURS, printable
 from simkv.cli.interrupt import INTERRUPTED, kept_in
 from simkv.cli.progress import Progress, long
 from simkv.errors import InfeasibleError, InputError, LawError, Problem
+from simkv.files import replace_bytes
 from simkv.jobs.store import Store
 from simkv.jobs.workers import Workers
 from simkv.results.quantity import seconds
 from simkv.sweeps.axes import GRID, Axis, parse_axes, section_axes
-from simkv.sweeps.export import replace_file, write
+from simkv.sweeps.export import write
 from simkv.sweeps.layout import Layout, lay_out, loaded
 from simkv.sweeps.read import FILE, SCENARIO, check_folder, read
 from simkv.sweeps.result import SweepResult
@@ -78,7 +79,7 @@ def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) 
                 report=lambda share: shown(share, "laying out the points"),
             )
         with Store(folder / FILE) as store:
-            replace_file(folder / SCENARIO, lambda path: path.write_text(what.written.as_given, "utf-8"))
+            replace_bytes(folder / SCENARIO, what.written.as_given.encode())
             _say_before(layout, store, workers.size, cluster)
             try:
                 with Progress() as shown:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simkv.curves.study import NAMES
+from simkv.files import Content, replace_files
 from simkv.jobs.store import Store
 from simkv.plots.curves import draw
 from simkv.plots.style import FORMATS
-from simkv.sweeps.export import replace_bytes
 from simkv.sweeps.owned import check_owned
 
 ANSWER = "curves.json"
@@ -44,14 +45,11 @@ def write(answer: Mapping[str, Any], folder: Path) -> None:
     Raises InputError where that fails.
     """
     curves: Mapping[str, Mapping[str, Any]] = answer["curves"]
+    drawn: dict[str, Content] = {}
     for name, curve in curves.items():
-        replace_bytes(folder / f"{name}.csv", _csv(curve["rows"]).encode())
-        for form in FORMATS:
-            page = io.BytesIO()
-            draw(name, curve, page, form)
-            replace_bytes(folder / f"{name}.{form}", page.getvalue())
-    _clear(folder, [name for name in NAMES if name not in curves])
-    replace_bytes(folder / ANSWER, text_of(answer).encode())
+        drawn[f"{name}.csv"] = _csv(curve["rows"]).encode()
+        drawn |= {f"{name}.{form}": partial(_draw, name, curve, form) for form in FORMATS}
+    _replace(answer, folder, drawn)
 
 
 def keep(answer: Mapping[str, Any], folder: Path) -> None:
@@ -59,14 +57,19 @@ def keep(answer: Mapping[str, Any], folder: Path) -> None:
 
     Raises InputError where that fails.
     """
-    _clear(folder, NAMES)
-    replace_bytes(folder / ANSWER, text_of(answer).encode())
+    _replace(answer, folder, {})
 
 
-def _clear(folder: Path, names: Iterable[str]) -> None:
-    for name in names:
-        for form in ("csv", *FORMATS):
-            (folder / f"{name}.{form}").unlink(missing_ok=True)
+def _replace(answer: Mapping[str, Any], folder: Path, drawn: Mapping[str, Content]) -> None:
+    all_drawn = [f"{name}.{form}" for name in NAMES for form in ("csv", *FORMATS)]
+    files = {**drawn, ANSWER: text_of(answer).encode()}
+    replace_files(folder, files, gone=[name for name in all_drawn if name not in files])
+
+
+def _draw(name: str, curve: Mapping[str, Any], form: str, path: Path) -> None:
+    page = io.BytesIO()
+    draw(name, curve, page, form)
+    path.write_bytes(page.getvalue())
 
 
 def _csv(rows: list[Mapping[str, Any]]) -> str:

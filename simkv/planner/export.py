@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from simkv.files import replace_files
 from simkv.jobs.store import Store
 from simkv.planner.answer import PlanResult
 from simkv.plots.plan import cost_against_latency, sensitivity_bars
 from simkv.plots.style import FORMATS
-from simkv.sweeps.export import replace_bytes
 from simkv.sweeps.owned import check_owned
 
 ANSWER, CANDIDATES, STORE, SCENARIO = "plan.json", "candidates.csv", "plan.sqlite", "scenario.yaml"
@@ -39,8 +39,7 @@ def write(result: PlanResult, folder: Path) -> list[str]:
         files |= {name: content.encode() for name, content in emitted.files.items()}
     if result.feasible:
         files |= dict(_pictures(result.answer))
-    for name, content in files.items():
-        replace_bytes(folder / name, content)
+    replace_files(folder, files)
     return list(files)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from simkv.errors import InputError, Problem
+from simkv.files import replace_bytes
 from simkv.formulas.transfer import transfer_s
 from simkv.plots.style import FAINT, FORMATS, INK, MARKERS, PALETTE, panels
 from simkv.profile.schema import AttentionRow, Compute, LinkFit, Profile
@@ -44,9 +44,7 @@ def draw(profile: Profile, rows: Sequence[Row], path: Path) -> None:
         raise InputError(Problem("is no kind of picture that is drawn", mend, path="--plot", value=str(path)))
     page = io.BytesIO()
     calibration(profile, rows, page, form)
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(page.getvalue())
-    os.replace(beside, path)
+    replace_bytes(path, page.getvalue())
 
 
 def calibration(profile: Profile, rows: Sequence[Row], file: BinaryIO, form: str) -> None:

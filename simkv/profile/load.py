@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from simkv.errors import InputError, Problem
+from simkv.files import new_file, reason
 from simkv.profile.schema import SCHEMA, Profile
 
 LARGEST_BYTES = 64 << 20
@@ -76,26 +77,15 @@ def write_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
         _replace(file, text)
     except OSError as error:
         mend = "name a file in a folder that can be written"
-        raise InputError(Problem(f"can't be written: {error.strerror}", mend, file)) from None
+        raise InputError(Problem(f"can't be written: {reason(error)}", mend, file)) from None
 
 
 def _replace(file: str, text: str) -> None:
     """Put ``text`` where ``file`` is, in one move."""
-    folder = os.path.dirname(file) or "."
-    os.makedirs(folder, exist_ok=True)
-    if os.path.isdir(file):
-        raise IsADirectoryError(0, "is a folder")
-    handle, draft = tempfile.mkstemp(prefix=f".{os.path.basename(file)}.", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(draft, 0o644)
-        os.replace(draft, file)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    with new_file(Path(file)) as draft, draft.open("w", encoding="utf-8", newline="\n") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def _text(file: str) -> str:

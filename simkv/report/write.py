@@ -1,14 +1,14 @@
-"""A document written to a folder, in each form that is asked for; each file whole or not at all."""
+"""A document written to a folder, in each form that is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from simkv.errors import InputError, Problem, unknown
+from simkv.files import replace_files
 from simkv.report.document import Document
 from simkv.report.drawing import Drawings
-from simkv.sweeps.export import replace_file
 
 NAME = "report"
 
@@ -30,12 +30,9 @@ def write(document: Document, folder: Path, formats: Sequence[str]) -> list[Path
     """
     drawings = Drawings()
     made = [dict(FORMATS[name](document, drawings)) for name in formats]
-    files = [(folder / name, content) for each in made for name, content in each.items()]
-    for path, content in files:
-        _put(path, content)
-    for each in made:
-        _clear(folder, each)
-    return [path for path, _ in files]
+    files = {name: content for each in made for name, content in each.items()}
+    replace_files(folder, files, _older(folder, files))
+    return [folder / name for name in files]
 
 
 def _html(document: Document, drawings: Drawings) -> Iterator[tuple[str, bytes]]:
@@ -65,19 +62,10 @@ FORMATS: Mapping[str, Callable[[Document, Drawings], Iterator[tuple[str, bytes]]
 """Each yields its files by name, the page first."""
 
 
-def _put(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = f"can't be made: {error.strerror or error}"
-        raise InputError(Problem(what, "pick another folder with --out", str(path.parent))) from error
-    replace_file(path, lambda draft: draft.write_bytes(content))
-
-
-def _clear(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Take away pictures and tables of an earlier report that this one hasn't got."""
+def _older(folder: Path, files: Collection[str]) -> Iterator[str]:
+    """Yield, by their names below ``folder``, pictures and tables of an earlier report that this one hasn't got."""
     beside = {str(Path(name).parent) for name in files} - {"."}
     for name in sorted(beside):
         for old in sorted((folder / name).iterdir()):
             if f"{name}/{old.name}" not in files and old.suffix in (".svg", ".csv") and old.is_file():
-                old.unlink(missing_ok=True)
+                yield f"{name}/{old.name}"

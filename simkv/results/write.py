@@ -1,17 +1,13 @@
-"""The result folder: written beside its place under a temporary name, then renamed, whole or not at all."""
+"""The result folder: written beside its place, then put there, whole or not at all."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
+from simkv.files import alone_in, reason, replace_folder
 from simkv.results.frames import request_tables, timeseries_table
 from simkv.results.recorded import RECORDING, to_json
 from simkv.results.result import RunResult
@@ -24,16 +20,7 @@ FILES = (SUMMARY, REQUESTS, TIMESERIES, RESOLVED, RECORDING)
 """What a result folder has."""
 
 _SHOWN = 5
-_REASONS = {
-    errno.ENOSPC: "no space is left on the disk",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the file system is read-only",
-    errno.EACCES: "permission is denied",
-    errno.EPERM: "permission is denied",
-    errno.ELOOP: "its links go round in a circle",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ENOTDIR: "a part of its path is a file",
-}
+_MOST_BYTES = 64 << 20
 
 
 def summary_text(summary: Mapping[str, object]) -> str:
@@ -53,7 +40,7 @@ def check_out(out_dir: Path, name: str, owner: Callable[[Path], str | None] | No
             return place
         if not place.is_dir():
             raise _refusal(out_dir, "a file is there")
-        with _alone_in(place.parent):
+        with alone_in(place.parent):
             _check_folder(out_dir, place, name, owner or _owner)
     except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links
         raise _failure(out_dir, error) from error
@@ -67,20 +54,12 @@ def write_result(result: RunResult, out_dir: Path) -> None:
     nothing has changed.
     """
     place = check_out(out_dir, result.name)
-    draft: Path | None = None
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent))
-        _fill(result, draft)
-        draft.chmod(0o777 & ~_umask())
-        with _alone_in(place.parent):
-            _check_folder(out_dir, place, result.name, _owner)
-            _swap(draft, place)
+        replace_folder(
+            place, lambda draft: _fill(result, draft), lambda: _check_folder(out_dir, place, result.name, _owner)
+        )
     except OSError as error:
         raise _failure(out_dir, error) from error
-    finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
 
 
 def _fill(result: RunResult, folder: Path) -> None:
@@ -101,40 +80,6 @@ def _fill(result: RunResult, folder: Path) -> None:
     (folder / SUMMARY).write_text(summary_text(result.summary), encoding="utf-8")
 
 
-@contextlib.contextmanager
-def _alone_in(parent: Path) -> Iterator[None]:
-    """Keep other runs from looking at, or replacing, what is in ``parent`` meanwhile."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: two runs into one folder at once are not told apart there
-        yield
-        return
-    descriptor = os.open(parent, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _swap(draft: Path, place: Path) -> None:
-    """Put ``draft`` in place of an older result, which comes back where that fails."""
-    if not place.exists():
-        draft.rename(place)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".old", dir=place.parent))
-    try:
-        place.rename(old)
-        try:
-            draft.rename(place)
-        except OSError:
-            old.rename(place)
-            raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
 def _check_folder(shown: Path, place: Path, name: str, owner_of: Callable[[Path], str | None]) -> None:
     entries = sorted(entry.name for entry in place.iterdir()) if place.exists() else []
     if not entries:
@@ -149,8 +94,11 @@ def _check_folder(shown: Path, place: Path, name: str, owner_of: Callable[[Path]
 
 def _owner(place: Path) -> str | None:
     """Return the scenario of the run whose result lies in ``place``; None: there is none."""
+    file = place / SUMMARY
     try:
-        found = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
+        if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+            return None
+        found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or "schema_version" not in found:
@@ -165,14 +113,5 @@ def _refusal(out_dir: Path, what: str) -> InputError:
 
 
 def _failure(out_dir: Path, error: OSError | RuntimeError) -> InputError:
-    number = error.errno if isinstance(error, OSError) else errno.ELOOP
-    reason = _REASONS.get(number or 0) or getattr(error, "strerror", None) or str(error)
-    return InputError(
-        Problem(f"can't write there: {reason}", "pick another folder with --out", path="--out", value=str(out_dir))
-    )
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    what = f"can't write there: {reason(error)}"
+    return InputError(Problem(what, "pick another folder with --out", path="--out", value=str(out_dir)))

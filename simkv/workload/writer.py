@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from simkv import files
 from simkv.errors import InputError, Problem
 from simkv.workload.readers.base import ClassReader, SessionReader
 from simkv.workload.readers.faults import LATEST_S, MAX_TIME
@@ -181,16 +181,11 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     Raises InputError where ``path`` is there already (unless ``force``) or can't be written.
     """
     check_new(path, force=force)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with unfinished.open("wb") as file:
+        with files.new_file(path) as draft, draft.open("wb") as file:
             yield file
-        unfinished.replace(path)
     except OSError as error:
-        raise InputError(Problem(f"can't be written: {error.strerror or error}", file=str(path))) from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink()
+        raise InputError(Problem(f"can't be written: {files.reason(error)}", file=str(path))) from error
 
 
 def check_new(path: Path, *, force: bool = False) -> None:
