@@ -76,5 +76,6 @@ def _parsed(content: str, path: str, folder: str) -> list[Read]:
 
 
 def _of_cases(found: Problem) -> Problem:
-    """Return a problem without what it would say of scenario files."""
-    return replace(found, mend=f"{PAGE} describes the format") if "scenario" in found.mend else found
+    """Return a problem of the file as a whole without what it would say of scenario files."""
+    of_scenarios = not found.path and "scenario" in found.mend
+    return replace(found, mend=f"{PAGE} describes the format") if of_scenarios else found
