@@ -50,7 +50,8 @@ def row(
     found = Case.model_validate(case(group=group, kind=kind, observations=[given]))
     difference = BY_NAME[found.group].difference
     predicted = None if error is None else 0.5 + error if difference else 0.5 * (1 + error)
-    return Judged(found, found.observations[0], "two: makespan_s", 0.5, predicted, error, status)
+    return Judged(found, found.observations[0], "two: makespan_s", 0.5, predicted, error, status,
+                  tolerance=found.observations[0].tolerance)  # fmt: skip
 
 
 def read_one(path: Path) -> Read:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from simkv import __version__
-from simkv.validation.expected import expected_figure
 from simkv.validation.groups import ANY_KIND, GROUPS, Group
 from simkv.validation.judge import Target, by_kind, group_target, tally, targets, tolerance_of, within
 from simkv.validation.study import Judged
@@ -50,7 +49,7 @@ def _row(row: Judged) -> dict[str, Any]:
     return {
         "id": row.id, "case": case.id, "label": seen.name, "kind": case.kind, "family": case.family,
         "source": case.source.title if case.source is not None else None,
-        "metric": seen.metric, "unit": expected_figure(seen.expected).unit or None,
+        "metric": seen.metric, "unit": (seen.figure.unit if seen.figure is not None else "") or None,
         "expected": row.expected, "predicted": row.predicted, "error": row.error,
         "tolerance": tolerance_of(row), "fitted": seen.fitted, "pass": within(row), "because": seen.because,
         "status": row.status, "skipped": _why(row, "skipped"), "failed": _why(row, "failed"),

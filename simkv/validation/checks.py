@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from simkv.validation.expected import expected_si
 from simkv.validation.groups import BY_NAME
 from simkv.validation.schema import Case, CaseFile, Observation
 
@@ -54,10 +53,21 @@ def _of_observations(case: Case, at: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def _of_observation(case: Case, seen: Observation, here: tuple[str, ...]) -> Iterator[Fault]:
-    group = BY_NAME[case.group]
-    if not group.difference and expected_si(seen.expected) == 0:
+    group, figure = BY_NAME[case.group], seen.figure
+    if figure is None:
+        yield from _of_oracle(case, seen, here)
+        return
+    if not group.difference and figure.value == 0:
         mend = "give what isn't zero: a share as the difference to 1, a change as a ratio"
         yield Fault((*here, "expected"), "is zero, and errors are relative to it", mend, str(seen.expected))
     if group.each and group.tolerance(seen.tolerance) is None:
         mend = 'say how far it may be off, like "tolerance: 0.02"'
         yield Fault((*here, "tolerance"), f"is missing, and each case of {case.group} must keep to its own", mend)
+
+
+def _of_oracle(case: Case, seen: Observation, here: tuple[str, ...]) -> Iterator[Fault]:
+    at, mend = (*here, "expected"), "give what was found"
+    if case.ask != "queue":
+        yield Fault(at, f"can't be said by {case.ask}, which knows no theory", mend, str(seen.expected))
+    elif seen.relative_to is not None:
+        yield Fault(at, "is no ratio", f"{mend}, or leave out relative_to", str(seen.expected))

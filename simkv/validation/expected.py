@@ -10,6 +10,8 @@ from simkv.errors import InputError, Problem
 from simkv.results.quantity import digits
 from simkv.units import shown as excerpt
 
+ORACLE = "oracle"
+"""Stands where the answer brings what is expected of it, ``METRIC.expected``, and its own tolerance."""
 UNITS: dict[str, float] = {
     "": 1.0, "%": 0.01, "pp": 0.01, "x": 1.0,
     "s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0,

@@ -46,7 +46,7 @@ class Target:
 
 def tolerance_of(row: Judged) -> float | None:
     """Return how far an observation may be off."""
-    return BY_NAME[row.case.group].tolerance(row.observation.tolerance)
+    return BY_NAME[row.case.group].tolerance(row.tolerance)
 
 
 def within(row: Judged) -> bool | None:

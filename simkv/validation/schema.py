@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from simkv.errors import InputError
 from simkv.scenario.base import Section, fault
-from simkv.validation.expected import expected_figure
+from simkv.validation.expected import ORACLE, Figure, expected_figure
 from simkv.validation.groups import GroupName
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True)]
@@ -28,6 +28,8 @@ MOST_OBSERVATIONS = 500
 
 
 def _figure(given: Any) -> Any:
+    if given == ORACLE:
+        return given
     try:
         expected_figure(given)
     except InputError as error:
@@ -60,13 +62,20 @@ class Observation(Section):
     """One number that somebody found, and how simkv is asked for it."""
 
     metric: Line = Field(description="Name in the answer; docs/validation-cases.md lists them")
-    expected: Expected = Field(description='In SI, or a text with its unit, such as "266 ms"')
+    expected: Expected = Field(
+        description='In SI, or a text with its unit, such as "266 ms"; oracle: what the answer itself expects'
+    )
     label: Line | None = Field(default=None, description="Ends the observation's id; absent: metric and settings")
     set: Settings = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
     relative_to: Relative | None = None
     fitted: bool = Field(default=False, description="Whether a constant of simkv was set with it")
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     because: Line | None = Field(default=None, description="The cause, where simkv is known to differ")
+
+    @property
+    def figure(self) -> Figure | None:
+        """What is expected; None: the answer says."""
+        return None if self.expected == ORACLE else expected_figure(self.expected)
 
     @property
     def name(self) -> str:

@@ -14,7 +14,6 @@ from simkv.jobs.execute import Done, execute
 from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
 from simkv.validation.asks import answer, check
-from simkv.validation.expected import expected_figure
 from simkv.validation.groups import BY_NAME
 from simkv.validation.question import Question, key_of, questions
 from simkv.validation.read import Read
@@ -32,11 +31,14 @@ class Judged:
     case: Case
     observation: Observation
     id: str
-    expected: float
+    expected: float | None
+    """None: the answer would have said."""
     predicted: float | None
     error: float | None
     status: Status = "judged"
     why: str = ""
+    tolerance: float | None = None
+    """Its own: the case's, or else what the answer brings."""
 
 
 @dataclass(slots=True)
@@ -128,21 +130,28 @@ def _keep(asked: _Asked, key: str, outcome: Outcome) -> None:
 
 def _judged(asked: _Asked, seen: Observation) -> Judged:
     case = asked.read.case
-    name, expected = f"{case.id}: {seen.name}", expected_figure(seen.expected).value
+    name, given = f"{case.id}: {seen.name}", seen.figure.value if seen.figure is not None else None
     keys = [key_of(seen.set), *([key_of(seen.relative_to.set)] if seen.relative_to is not None else [])]
     why = asked.skipped or next((asked.failed[key] for key in keys if key in asked.failed), "")
     if why:
-        return Judged(case, seen, name, expected, None, None, "skipped" if asked.skipped else "failed", why)
+        return Judged(case, seen, name, given, None, None, "skipped" if asked.skipped else "failed", why)
+    found = asked.answers[keys[0]]
     predicted = _predicted(seen, *(asked.answers[key] for key in keys))
-    if predicted is None:
-        return Judged(case, seen, name, expected, None, None, "failed", "the prediction is no finite number")
-    error = predicted - expected if BY_NAME[case.group].difference else predicted / expected - 1
-    return Judged(case, seen, name, expected, predicted, error)
+    expected = given if given is not None else found.get(f"{seen.metric}.expected")
+    tolerance = seen.tolerance if seen.tolerance is not None else found.get(f"{seen.metric}.tolerance")
+    if predicted is None or expected is None:
+        which = "expected" if expected is None else "predicted"
+        return Judged(case, seen, name, expected, None, None, "failed", f"what is {which} is no finite number")
+    if BY_NAME[case.group].difference:
+        return Judged(case, seen, name, expected, predicted, predicted - expected, tolerance=tolerance)
+    if not expected:
+        return Judged(case, seen, name, expected, None, None, "failed", "what is expected is zero, and errors relative")
+    return Judged(case, seen, name, expected, predicted, predicted / expected - 1, tolerance=tolerance)
 
 
 def _predicted(seen: Observation, found: Answers, base: Answers | None = None) -> float | None:
-    value = found[seen.metric]
+    value = found.get(seen.metric)
     if seen.relative_to is None or base is None:
         return value
-    unit = base[seen.relative_to.metric or seen.metric]
+    unit = base.get(seen.relative_to.metric or seen.metric)
     return value / unit - seen.relative_to.change if value is not None and unit else None
