@@ -9,6 +9,7 @@ from typing import Any
 from simkv import __version__
 from simkv.validation.groups import ANY_KIND, GROUPS, Group
 from simkv.validation.judge import Target, by_kind, group_target, tally, targets, tolerance_of, within
+from simkv.validation.schema import Source
 from simkv.validation.study import Judged
 
 
@@ -48,12 +49,18 @@ def _row(row: Judged) -> dict[str, Any]:
     seen, case = row.observation, row.case
     return {
         "id": row.id, "case": case.id, "label": seen.name, "kind": case.kind, "family": case.family,
-        "source": case.source.title if case.source is not None else None,
+        "source": _source(case.source), "notes": case.notes,
         "metric": seen.metric, "unit": (seen.figure.unit if seen.figure is not None else "") or None,
         "expected": row.expected, "predicted": row.predicted, "error": row.error,
         "tolerance": tolerance_of(row), "fitted": seen.fitted, "pass": within(row), "because": seen.because,
         "status": row.status, "skipped": _why(row, "skipped"), "failed": _why(row, "failed"),
     }  # fmt: skip
+
+
+def _source(source: Source | None) -> str | None:
+    if source is None:
+        return None
+    return ", ".join(part for part in (source.title, source.where, source.locator) if part)
 
 
 def _why(row: Judged, status: str) -> str | None:
