@@ -16,6 +16,8 @@ from simkv.errors import InputError, SimkvError
 OURS = 1
 DEBUG = "SIMKV_DEBUG"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_TOLD, _LONGEST = 50, 2000
+"""Problems that are told one by one, and characters of one."""
 
 
 class Guarded(TyperGroup):
@@ -50,8 +52,16 @@ def tell(error: SimkvError) -> None:
     problems = [str(p) for p in error.problems] if isinstance(error, InputError) else [str(error)]
     if len(problems) > 1:
         print(f"{len(problems)} problems:", file=sys.stderr)
-    for line in problems:
-        print(printable(line if len(problems) == 1 else f"  {line}"), file=sys.stderr)
+    for line in problems[:_TOLD]:
+        print(printable(_cut(line) if len(problems) == 1 else f"  {_cut(line)}"), file=sys.stderr)
+    if len(problems) > _TOLD:
+        print(f"  and {len(problems) - _TOLD:,} more; mend these first", file=sys.stderr)
+
+
+def _cut(line: str) -> str:
+    """Return ``line`` with its middle left out where it is too long to be read."""
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]} [...] {line[-half:]}"
 
 
 def _is_usage(error: Exception) -> bool:

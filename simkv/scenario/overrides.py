@@ -34,12 +34,24 @@ def apply(values: dict[str, Any], assignments: Sequence[str]) -> tuple[set[text.
 
 def _split(assignment: str) -> tuple[text.Path, Any]:
     name, equals, value = assignment.partition("=")
-    path = tuple(part.strip() for part in name.split("."))
-    if not equals or not all(path):
+    path = tuple(part.strip() for part in name.split(".", text.MAX_DEPTH))
+    if not equals or not all(path) or len(name) > text.MAX_KEY or len(path) > text.MAX_DEPTH:
         raise InputError(
             Problem(f"{shown(assignment)} is not PATH=VALUE", "write it like tiers.dram.capacity=400GiB", FILE)
         )
+    if len(value) > text.MAX_BYTES or not _is_text(assignment):
+        what = "is longer than 1 MiB" if len(value) > text.MAX_BYTES else "is not UTF-8 text"
+        raise InputError(Problem(what, "write a short text of letters and signs", FILE, path=shown(name)[1:-1]))
     return path, _value(value.strip(), name)
+
+
+def _is_text(written: str) -> bool:
+    """Say whether ``written`` can be encoded: what a command line holds that is no UTF-8 can't."""
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _value(written: str, name: str) -> Any:

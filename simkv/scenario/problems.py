@@ -49,7 +49,8 @@ def _told(detail: Any, tree: Mapping[str, Any], root: type[Section]) -> Told:
     if kind.endswith(("_type", "_parsing")) and kind.split("_")[0] in _NOUNS:
         noun, mend = _NOUNS[kind.split("_")[0]]
         return path, noun, mend, True
-    return path, str(detail["msg"])[:1].lower() + str(detail["msg"])[1:], "", True
+    what = str(detail["msg"])
+    return path, what[:1].lower() + what[1:], "`simkv schema` says what goes here", True
 
 
 _NOUNS = {
@@ -57,6 +58,8 @@ _NOUNS = {
     "string": ("not a text", 'write it in quotes, like "text"'),
     "model": ("not a section", "write its keys below it, indented, or like {key: value}"),
     "dict": ("not a section", "write its keys below it, indented, or like {key: value}"),
+    "int": ("not a whole number", "write it like 256"),
+    "float": ("not a number", "write it like 0.7"),
     "list": ("not a list", "write it like [a, b]"),
     "tuple": ("not a list", "write it like [a, b]"),
 }
@@ -120,7 +123,23 @@ def _too_short(path: Path, context: Any, *_: Any) -> Told:
     return path, "empty", "give at least one", False
 
 
+def _beyond(path: Path, context: Any, *_: Any) -> Told:
+    """Tell of a number outside of the limits that the field states."""
+    words = {"ge": "the least is", "gt": "it must be above", "le": "the most is", "lt": "it must be below"}
+    key, limit = next((key, context[key]) for key in words if key in context)
+    return path, "too small" if key in ("ge", "gt") else "too large", f"{words[key]} {limit:g}", True
+
+
+def _finite(path: Path, *_: Any) -> Told:
+    return path, "not a finite number", "write it like 0.7", True
+
+
 _TELLERS: dict[str, Callable[..., Told]] = {
+    "greater_than_equal": _beyond,
+    "greater_than": _beyond,
+    "less_than_equal": _beyond,
+    "less_than": _beyond,
+    "finite_number": _finite,
     "quantity": _quantity,
     "fault": _fault,
     "missing": _missing,

@@ -54,7 +54,7 @@ class Quantity:
     def _limit(self, number: float) -> None:
         if number < self.least:
             reason, mend = "too small", f"the least is {units.exact(self.least, self.dimension)}"
-            if self.least < 1e-9:
+            if self.least <= 1e-9 and number == 0:
                 reason, mend = "zero", "it must be above zero"
         elif self.most is not None and number > self.most:
             reason, mend = "too large", f"the most is {units.exact(self.most, self.dimension)}"
@@ -113,7 +113,7 @@ Rate = Annotated[float, Quantity("rate", or_none=1)]
 """Slower transfers end when steps are too short for a clock to tell them apart."""
 Time = Annotated[float, Quantity("time", most=1e10)]
 TimeAboveZero = Annotated[float, Quantity("time", least=_ABOVE_ZERO, most=1e10)]
-RequestRate = Annotated[float, Quantity("request_rate", least=_ABOVE_ZERO)]
+RequestRate = Annotated[float, Quantity("request_rate", least=1e-9)]
 TokensAboveZero = Annotated[int, Quantity("tokens", least=1, most=16 << 20)]
 """Tokens of one prompt, output or document."""
 PoolTokens = Annotated[int, Quantity("tokens", least=1)]

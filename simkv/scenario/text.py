@@ -19,6 +19,8 @@ from simkv.errors import InputError, Problem
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_NODES = 50_000
+MAX_KEY = 200
+"""Characters of a key."""
 
 Path = tuple[str, ...]
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -93,7 +95,9 @@ def parse(text: str, file: str) -> Tree:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
-        raise InputError(Problem(f"not valid YAML: {what}", "", file, mark.line + 1 if mark else None)) from None
+        raise InputError(
+            Problem(f"not valid YAML: {what}", _mend_syntax(what), file, mark.line + 1 if mark else None)
+        ) from None
     except UnicodeError:
         raise InputError(Problem("is not UTF-8 text", "save it as UTF-8", file)) from None
     except yaml.YAMLError as error:
@@ -106,6 +110,26 @@ def parse(text: str, file: str) -> Tree:
         raise InputError(Problem(f"holds {kind}, not sections", 'start with lines such as "name: chatbot"', file, 1))
     tree.values = root
     return tree
+
+
+_SYNTAX = {
+    "tab": "indent with blanks, not with tabs",
+    "cannot start any token": "put the value into quotes",
+    "mapping values are not allowed": "see the indentation of this line, and put a text with ': ' in it into quotes",
+    "expected ',' or": "close the bracket, and put commas between values",
+    "unexpected end of stream": "close the quote",
+    "expected ':'": "write it like name: value",
+    "escape": "write \\\\ for a backslash, or use single quotes",
+    "maximum nesting depth": f"the deepest that makes sense is {MAX_DEPTH} levels",
+    "expected key": "see the indentation: keys of one section stand below one another",
+    "block end": "see the indentation: keys of one section stand below one another",
+    "document": "write one document, without lines that begin with % or ---",
+}
+"""What YAML's parser says where, and what to do about it."""
+
+
+def _mend_syntax(what: str) -> str:
+    return next((mend for words, mend in _SYNTAX.items() if words in what), "put texts with special signs into quotes")
 
 
 def scalar(text: str) -> Any:
@@ -190,6 +214,8 @@ class _Builder:
 
     def _key(self, event: Any, path: Path) -> str:
         if isinstance(event, yaml.ScalarEvent):
+            if len(event.value) > MAX_KEY:
+                raise self._stop("has a key that is too long", f"the most is {MAX_KEY} characters", event)
             return str(event.value)
         self._problem("a key must be plain text", "write it like name: value", path, event)
         self._value(event, (*path, "?"))

@@ -46,7 +46,7 @@ def _bounds(spec: Spec, where: str) -> tuple[int, int]:
     low = 1 if spec.get("min") is None else whole(spec["min"], f"{where}.min", 1)
     high = MAX_TOKENS if spec.get("max") is None else whole(spec["max"], f"{where}.max", 1)
     if high < low:
-        raise bad(f"{where}.max", high, f"is below min = {low}")
+        raise bad(f"{where}.max", high, f"is below min = {low}", "swap them")
     return low, high
 
 
@@ -59,7 +59,7 @@ def _uniform(spec: Spec, rng: np.random.Generator, where: str) -> Sampler:
     low = whole(need(spec, "low", where), f"{where}.low", 1)
     high = whole(need(spec, "high", where), f"{where}.high", 1)
     if high < low:
-        raise bad(f"{where}.high", high, f"is below low = {low}")
+        raise bad(f"{where}.high", high, f"is below low = {low}", "swap them")
     return lambda n: rng.integers(low, high, n, endpoint=True)
 
 
@@ -83,10 +83,10 @@ def _empirical(spec: Spec, rng: np.random.Generator, where: str) -> Sampler:
     if weights is None:
         return lambda n: values[rng.integers(0, len(values), n)]
     if len(weights) != len(values):
-        raise bad(f"{where}.weights", weights, f"has {len(weights)} entries for {len(values)} values")
+        raise bad(f"{where}.weights", weights, f"has {len(weights)} entries for {len(values)} values", "give one each")
     shares = [number(w, f"{where}.weights[{i}]", 0) for i, w in enumerate(weights)]
     if sum(shares) <= 0:
-        raise bad(f"{where}.weights", weights, "sum to zero")
+        raise bad(f"{where}.weights", weights, "sum to zero", "give at least one above zero")
     pick = picker(shares, rng)
     return lambda n: values[pick(n)]
 

@@ -38,9 +38,10 @@ def choose(table: Mapping[str, T], name: object, where: str) -> T:
 def number(value: object, where: str, low: float, *, above: bool = False) -> float:
     """Return ``value`` as a finite float of at least ``low`` (more than it with ``above``)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise bad(where, value, "is not a number")
+        raise bad(where, value, "is not a number", "write a number")
     if not isfinite(value) or value < low or (above and value == low):
-        raise bad(where, value, f"must be a finite number {'above' if above else 'of at least'} {low:g}")
+        what = f"must be a finite number {'above' if above else 'of at least'} {low:g}"
+        raise bad(where, value, what, f"the least is {low:g}" if not above else f"write a number above {low:g}")
     return float(value)
 
 
@@ -48,5 +49,5 @@ def whole(value: object, where: str, low: int) -> int:
     """Return ``value`` as an int of at least ``low``; a float without fraction will do."""
     result = number(value, where, low)
     if result != int(result):
-        raise bad(where, value, "must be a whole number")
+        raise bad(where, value, "must be a whole number", f"write {int(result)} or {int(result) + 1}")
     return int(value)  # type: ignore[call-overload, no-any-return]

@@ -40,9 +40,11 @@ def bases() -> dict[str, str]:
 def _shortened(text: str, folder: Path) -> str:
     text = re.sub(r"(requests): \d+", r"\1: 12", text)
     text = re.sub(r"\bsize: (\d+)", lambda found: f"size: {min(int(found[1]), 4)}", text)
-    text = re.sub(r"output_tokens: (\d+)", lambda found: f"output_tokens: {min(int(found[1]), 40)}", text)
-    for name in ("article-toy.access.jsonl", "agent-sessions ", "../calibration/amd-epyc-2-cores.json"):
+    if ".access." not in text:  # a log of what was read goes with its lengths
+        text = re.sub(r"output_tokens: (\d+)", lambda found: f"output_tokens: {min(int(found[1]), 40)}", text)
+    for name in ("agent-sessions ", "../calibration/amd-epyc-2-cores.json"):
         text = text.replace(f": {name}", f": {folder / name.strip()} ")
+    text = text.replace(" article-toy.access.jsonl", f" {folder}/article-toy.access.jsonl")
     text = re.sub(r"path: traces/\S+", lambda found: f"path: {_trace(found[0])}\n  limit: 12", text)
     return text
 

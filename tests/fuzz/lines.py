@@ -56,8 +56,9 @@ def _insert(rng: Random, lines: list[str]) -> str:
     number = rng.randrange(len(lines) + 1)
     line = rng.choice((
         "unknown_key: 1", "---", "...", "%YAML 9.9", "<<: *base", "base: &base {a: 1}", "? [a, b]", ": x", "- 1", "\t",
-        "!!omap", "name: again", "\x00", "\ufeff", "x" * 5000, "{", "}", "'", "# " + "c" * 5000, "null: 1", "1: 2", ": :",
-        "? ? ? a", "'\\0': 1", '"\\0": 1', "\u202ename: x", "engine: {preset: flexgen}", "offload: {residency: 0.3}",
+        "!!omap", "name: again", "\x00", "\ufeff", "x" * 5000, "{", "}", "'", "# " + "c" * 5000, "null: 1", "1: 2",
+        ": :", "? ? ? a", "'\\0': 1", '"\\0": 1', "\u202ename: x", "engine: {preset: flexgen}",
+        "offload: {residency: 0.3}",
     ))  # fmt: skip
     lines.insert(number, line)
     return f"line {number + 1} inserted: {line[:80]!r}"

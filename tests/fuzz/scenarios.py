@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from simkv.scenario import text
 from tests.fuzz.asked import Command, Generator
 from tests.fuzz.base import NASTY, bases, scenario_text, write_traces
@@ -70,12 +72,31 @@ def write_tree(folder: Path, tree: dict[str, Any]) -> None:
     (folder / _NAME).write_bytes(lines.encode("utf-8", "surrogatepass"))
 
 
+def likely(rng: Random, tree: dict[str, Any]) -> tuple[str, FieldInfo]:
+    """Return a path of the schema with its field: mostly one that is in ``tree``, or beside something that is."""
+    if rng.random() < 0.15:
+        return rng.choice(fields())
+    near = [found for found in fields() if _section_of(tree, found[0]) is not None]
+    here = [found for found in near if found[0].rpartition(".")[2] in (_section_of(tree, found[0]) or ())]
+    return rng.choice(here if rng.random() < 0.5 else near)
+
+
+def _section_of(tree: dict[str, Any], path: str) -> dict[str, Any] | None:
+    """Return the section of ``tree`` that ``path`` is in; None where there is none."""
+    for key in path.split(".")[:-1]:
+        below = tree.get(key)
+        if not isinstance(below, dict):
+            return None
+        tree = below
+    return tree
+
+
 def _value(rng: Random, folder: Path) -> Command:
     """Put a nasty value at a path of the schema."""
     name, tree = rng.choice(list(trees().items()))
     notes = [name]
     for _ in range(rng.choice((1, 1, 1, 2))):
-        path, nasty = rng.choice(fields())[0], Raw(rng.choice(NASTY))
+        path, nasty = likely(rng, tree)[0], Raw(rng.choice(NASTY))
         tree = put(tree, path, nasty)
         notes.append(f"{path}: {nasty[:100]!r}")
     write_tree(folder, tree)
@@ -87,7 +108,7 @@ def _extreme(rng: Random, folder: Path) -> Command:
     name, tree = rng.choice(list(trees().items()))
     notes = [name]
     for _ in range(rng.choice((1, 1, 2, 3, 5))):
-        path, field = rng.choice(fields())
+        path, field = likely(rng, tree)
         value = drawn(rng, field)
         tree = put(tree, path, value)
         notes.append(f"{path}: {flow(value)[:200]}")
