@@ -8,12 +8,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 JOBS ?= 2
 TRACE ?= ../shared/traces/mooncake/conversation_trace.jsonl
+TRACES ?= ../shared/traces
 TORCH ?= torch==2.13.0
 SSD ?= .
 CALIBRATE ?= --verify
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format typecheck bench calibrate notebooks readme clean
+.PHONY: help run test lint format typecheck bench calibrate validate validation-page notebooks readme clean
 
 help:
 	@echo 'make run        set up, simulate scenarios/chatbot.yaml, print the answer'
@@ -22,6 +23,8 @@ help:
 	@echo 'make typecheck  mypy --strict on the package'
 	@echo 'make bench      wall time and memory beside their targets (TRACE=...)'
 	@echo 'make calibrate  measure this machine, its drive under SSD=DIR, and check the model against a real run (needs torch)'
+	@echo 'make validate   predicted beside expected: closed forms, queueing theory, published measurements (TRACES=DIR)'
+	@echo 'make validation-page   write docs/validation.md anew from that'
 	@echo 'make notebooks  run the notebooks in place, and keep what they find'
 	@echo 'make readme     fill the README and docs/ with the output of runs'
 	@echo 'make example-report   write reports/example anew: a report of the chatbot, and its pictures (needs Chromium)'
@@ -69,6 +72,15 @@ bench: $(VENV)/.installed
 
 calibrate: $(VENV)/.installed $(VENV)/.installed-torch
 	$(BIN)/simkv calibrate --ssd-path $(SSD) $(CALIBRATE)
+
+validate: $(VENV)/.installed
+	$(BIN)/simkv validate --data $(TRACES)
+
+validation-page: $(VENV)/.installed
+	@mkdir -p build
+	$(BIN)/simkv validate --data $(TRACES) --json > build/validation.json || test $$? -eq 4
+	$(BIN)/python -m simkv.validation.page build/validation.json > build/validation.md
+	mv build/validation.md docs/validation.md
 
 readme: $(VENV)/.installed
 	$(BIN)/python -m tests.readme

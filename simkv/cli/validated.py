@@ -14,6 +14,7 @@ from simkv.validation.words import (
     error,
     figure,
     group_line,
+    last_line,
     mark,
     miss_line,
     target_line,
@@ -28,7 +29,7 @@ _RIGHT = (1, 2, 3)
 def render(answer: Mapping[str, Any]) -> str:
     """Return an answer as text, at most about 100 columns wide."""
     blocks = [_group(group) for group in answer["groups"]]
-    blocks += [block for block in (_targets(answer), _misses(answer), _left_out(answer), _last(answer)) if block]
+    blocks += [block for block in (_targets(answer), _misses(answer), last_line(answer)) if block]
     return "\n\n".join(blocks)
 
 
@@ -83,20 +84,6 @@ def _misses(answer: Mapping[str, Any]) -> str:
     of_shares = differences(answer)
     lines = [line for miss in answer["summary"]["misses"] for line in _wrapped(miss_line(miss, of_shares), "  ")]
     return "\n".join(["What misses", *lines]) if lines else ""
-
-
-def _left_out(answer: Mapping[str, Any]) -> str:
-    return ""
-
-
-def _last(answer: Mapping[str, Any]) -> str:
-    found = answer["summary"]
-    missed = sum(not target["pass"] for target in found["targets"])
-    parts = [f"{found[name]} {name}" for name in ("judged", "fitted", "skipped", "failed") if found[name]]
-    held = (
-        f"{missed} of {len(found['targets'])} targets missed" if missed else f"all {len(found['targets'])} targets hold"
-    )
-    return f"{found['cases']} cases, {found['observations']} observations ({', '.join(parts)}): {held}."
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
