@@ -134,6 +134,6 @@ def curves_of(
         kept = opened(folder, base.name) if folder is not None else nullcontext()
         with Workers(jobs) as workers, kept as store:
             answer = study(setting, names, workers, store, progress)
-        if folder is not None:
-            write(answer, folder)
+            if folder is not None:
+                write(answer, folder)
     return Curves(base, answer)

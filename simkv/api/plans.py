@@ -165,8 +165,8 @@ def plan(
                 base.written, workers=workers, store=store, engines=engines, report=_report(progress),
                 observed=str(observed) if observed is not None else None,
             )  # fmt: skip
-        if folder is not None:
-            write(result, folder)
+            if folder is not None:
+                write(result, folder)
     return Plan(base, result)
 
 

@@ -188,7 +188,7 @@ def _kept(do: Callable[..., SweepResult], folder: Path, written: Written, tell: 
     with Store(folder / FILE) as store:
         replace_bytes(folder / SCENARIO, written.as_given.encode())
         result = do(store=store, report=_reporter(tell))
-    write(result, folder)
+        write(result, folder)
     return result
 
 

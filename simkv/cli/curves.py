@@ -34,7 +34,7 @@ def curves(
     as_json: Annotated[bool, typer.Option("--json", help="Print curves.json to stdout and nothing else.")] = False,
 ) -> None:
     """Draw SCENARIO's curves over p_hit, β, p and λ: CSV, PNG and SVG each, and what can be read off."""
-    from simkv.curves.folder import check_folder, text_of, write
+    from simkv.curves.folder import check_folder, text_of
     from simkv.curves.setting import read_setting
     from simkv.curves.study import NAMES, check_names
     from simkv.sweeps.simulate import Written
@@ -44,7 +44,6 @@ def curves(
     folder = result_folder(out, setting.scenario.name, "-curves")
     check_folder(folder, setting.scenario.name)
     answer = _studied(setting, names, folder, jobs)
-    write(answer, folder)
     if as_json:
         typer.echo(text_of(answer), nl=False)
         return
@@ -54,18 +53,20 @@ def curves(
 
 
 def _studied(setting: Setting, names: tuple[str, ...], folder: Path, jobs: int | None) -> dict[str, Any]:
-    """Return the answer; Ctrl-C keeps the runs that have ended in ``folder`` and exits with 130."""
+    """Return the answer, written to ``folder``; Ctrl-C keeps the runs that have ended there and exits with 130."""
     from simkv.cli.interrupt import INTERRUPTED, kept_in
     from simkv.cli.progress import Progress
-    from simkv.curves.folder import RUNS, opened
+    from simkv.curves.folder import RUNS, opened, write
     from simkv.curves.study import study
     from simkv.jobs.workers import Workers
 
     with kept_in(folder, RUNS), Workers(jobs) as workers, opened(folder, setting.scenario.name) as store:
         try:
             with Progress() as shown:
-                return study(setting, names, workers, store, shown)
+                answer = study(setting, names, workers, store, shown)
         except KeyboardInterrupt:
             kept = len(store.finished())
             typer.echo(f"interrupted: {kept:,} runs are kept in {folder}; the same command goes on", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        write(answer, folder)
+    return answer

@@ -52,7 +52,7 @@ def carry_out(
         except KeyboardInterrupt:
             typer.echo(f"interrupted: what was simulated is in {folder}; the same command goes on", err=True)
             raise typer.Exit(INTERRUPTED) from None
-    return result, folder, write(result, folder)
+        return result, folder, write(result, folder)
 
 
 def show(result: PlanResult, folder: Path, names: Sequence[str], engines: Sequence[str], as_json: bool) -> None:

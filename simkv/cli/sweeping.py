@@ -87,7 +87,7 @@ def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) 
             except KeyboardInterrupt:
                 _stopped(folder, len(layout.points))
                 raise typer.Exit(INTERRUPTED) from None
-        write(result, folder)
+            write(result, folder)
     return result
 
 

@@ -40,6 +40,7 @@ class Trace:
         """``folder`` is where the result will be. Raises InputError for what makes no sense, or can't be written."""
         self.file = file
         self.window = window
+        self._folder = folder
         if file is not None:
             _check_file(file, folder)
         elif window is not None:
@@ -58,6 +59,7 @@ class Trace:
         if self.window is not None and recording.begin_s >= recording.run_end_s:
             what = f"begins when the run is over, which ended at {_seconds(recording.run_end_s)}"
             raise _wrong(_WINDOW, self.window, what, "pick a part before that")
+        _check_same(result, self._folder, self.file)
         return _write(result, recording, self.file)
 
 
@@ -104,6 +106,21 @@ def _check_file(file: Path, folder: Path) -> None:
             raise _wrong(_OUT, str(file), "nothing can be written into its folder", "name another file")
     except (OSError, RuntimeError, ValueError) as error:
         raise _unwritable(file, error) from error
+
+
+def _check_same(result: RunResult, folder: Path, file: Path) -> None:
+    """Raise InputError where ``file`` belongs into ``folder`` and another run has written its result there since."""
+    from simkv.results.write import SUMMARY, summary_text
+
+    try:
+        if file.parent.resolve() != folder.resolve():
+            return
+        same = (folder / SUMMARY).read_bytes() == summary_text(result.summary).encode()
+    except (OSError, RuntimeError) as error:
+        raise _unwritable(file, error) from error
+    if not same:
+        what = "another run has written its result into this folder since"
+        raise _wrong(_OUT, str(file), what, "give each run a folder of its own with --out")
 
 
 def _write(result: RunResult, recording: Recording, file: Path) -> str:

@@ -42,8 +42,8 @@ def curves_for(
     check_folder(place, setting.scenario.name)
     with Workers(jobs) as workers, opened(place, setting.scenario.name) as store:
         answer = study(setting, NAMES, workers, store, report)
-    answer["about"].insert(0, _said(points))
-    keep(answer, place)
+        answer["about"].insert(0, _said(points))
+        keep(answer, place)
     return answer
 
 
