@@ -70,11 +70,13 @@ def kv_budget(
     max_model_len: int | None = None,
     hybrid: bool = True,
     prefix_caching: bool = True,
+    set_aside_bytes: int | None = None,
 ) -> MemoryBudget:
     """Return the memory budget of one replica.
 
     ``max_model_len`` (if given) must fit the pool, as engines demand at start. ``hybrid`` as in
     :func:`simkv.formulas.pages.page_layout`; ``prefix_caching`` decides how many pages a state takes.
+    ``set_aside_bytes``: what the engine keeps for the work by a rule of its own; None: the peak of a profiling pass.
 
     Raises :class:`InfeasibleError` saying by how much the model misses and what would make it fit,
     :class:`InputError` for a split or a utilisation that makes no sense.
@@ -87,6 +89,7 @@ def kv_budget(
     shape = _Shape(
         model, gpu, tensor_parallel, gpu_memory_utilization, weight_dtype, kv_dtype, block_tokens, max_num_seqs,
         max_num_batched_tokens, max_model_len or block_tokens, hybrid, state_pages(prefix_caching),
+        set_aside_bytes,
     )  # fmt: skip
     budget = shape.budget()
     if budget.num_gpu_blocks - NULL_PAGES < shape.needed_pages(budget.layout):
@@ -165,6 +168,7 @@ class _Shape:
     max_model_len: int
     hybrid: bool
     state_pages: int
+    set_aside_bytes: int | None
 
     def layout(self) -> PageLayout:
         """How the pool is cut."""
@@ -199,17 +203,23 @@ class _Shape:
         usable = self.gpu.usable_bytes
         share = int(usable * self.utilization)
         weights = weight_bytes_per_rank(self.model, self.ranks, self.weight_dtype)
-        activations = activation_bytes(self.model, self.ranks, self.max_num_seqs, self.max_num_batched_tokens)
+        activations, why = self._activations()
         context = context_bytes(self.ranks)
         billions = self.model.params / 1e9
         return [
             ("vram", usable, f"usable of {self.gpu.name} ({self.gpu.figure('usable_bytes').standing})"),
             ("engine_share", share, f"usable x utilisation {self.utilization:g}"),
             ("weights", -weights, f"{billions:.1f} B parameters, {self._dtypes()}, {self.ranks} rank(s)"),
-            ("activations", -activations, f"{self.max_num_batched_tokens} tokens, {self.max_num_seqs} sequences"),
+            ("activations", -activations, why),
             ("context", -context, "CUDA context and libraries outside the allocator"),
             ("cuda_graphs", 0, "captured after the pool is sized, from the memory outside the engine's share"),
         ]
+
+    def _activations(self) -> tuple[int, str]:
+        if self.set_aside_bytes is not None:
+            return self.set_aside_bytes, "what the engine sets aside by rule"
+        peak = activation_bytes(self.model, self.ranks, self.max_num_seqs, self.max_num_batched_tokens)
+        return peak, f"{self.max_num_batched_tokens} tokens, {self.max_num_seqs} sequences"
 
     def _dtypes(self) -> str:
         mixer, dense, experts = part_dtypes(self.model, self.weight_dtype)

@@ -6,6 +6,13 @@
 
 Bytes are of one rank. The log prints K and V apart, in GB, and means GiB. Source: SGLang
 srt/model_executor/model_runner_kv_cache_mixin.py and server_args.py (``mamba_full_memory_ratio``).
+
+``mem_fraction_static`` that nobody gives leaves aside, in MiB,
+
+    512 + 1.5 * max(prefill chunk, 2048) + 2 * largest graph + 1024 * ranks / 8     10240 at least on cards above 60 GiB
+
+where graphs are captured up to a batch size that goes by the card's memory (server_args.py,
+``_handle_gpu_memory_settings``, 0.5.4 and later).
 """
 
 from __future__ import annotations
@@ -18,6 +25,11 @@ from simkv.hardware import Gpu
 from simkv.model import ModelShape
 
 STATE_RATIO = 0.9
+MIB, GIB = 1 << 20, 1 << 30
+LARGEST_GRAPHS: tuple[tuple[float, int, int], ...] = (
+    (20, 8, 8), (35, 24, 80), (60, 32, 160), (160, 256, 512), (float("inf"), 512, 512)
+)  # fmt: skip
+"""Cards below so many GiB: sequences of the largest captured batch with fewer than 4 ranks, and with more."""
 
 
 def sglang_pools(
@@ -49,3 +61,12 @@ def sglang_tokens(
     """Return SGLang's ``max_total_num_tokens`` for K and V pools of ``kv_bytes_per_rank`` together."""
     tokens = kv_bytes_per_rank // kv_bytes_per_token_per_rank(model, kv_dtype, tensor_parallel)
     return tokens // page_tokens * page_tokens
+
+
+def set_aside_bytes(vram_bytes: int, prefill_tokens: int, tensor_parallel: int = 1) -> int:
+    """Return what SGLang leaves for activations and graphs on a card, where no ``mem_fraction_static`` is given."""
+    graph = next(
+        few if tensor_parallel < 4 else many for below, few, many in LARGEST_GRAPHS if vram_bytes < below * GIB
+    )
+    aside = (512 + 2 * graph + 128 * tensor_parallel) * MIB + int(1.5 * MIB) * max(prefill_tokens, 2048)
+    return max(aside, 10 * GIB) if vram_bytes > 60 * GIB else aside

@@ -12,6 +12,7 @@ from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.formulas.memory import MemoryBudget, kv_budget, override_blocks
 from simkv.formulas.pages import NULL_PAGES, PageLayout
+from simkv.formulas.sglang import set_aside_bytes
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.instances import Instance
@@ -323,8 +324,18 @@ def estimate(scenario: Scenario, model: ModelShape, gpu: Gpu, longest: int | Non
         model, gpu, scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
         engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
         engine.max_num_batched_tokens, longest, paging.frees_windows(engine, model),
-        engine.prefix_caching,
+        engine.prefix_caching, _set_aside_bytes(scenario, gpu),
     )  # fmt: skip
+
+
+def _set_aside_bytes(scenario: Scenario, gpu: Gpu) -> int | None:
+    """Return what SGLang keeps beside weights and pool: by its rule, or with a share of the memory given, the rest."""
+    engine = scenario.engine
+    if not engine.preset.startswith("sglang"):
+        return None
+    if engine.gpu_memory_utilization < 1:
+        return 0
+    return set_aside_bytes(gpu.vram_bytes, engine.max_num_batched_tokens, scenario.replicas.tensor_parallel)
 
 
 def replaced(section: S, names: Sequence[str], value: object) -> S:

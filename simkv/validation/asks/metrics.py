@@ -1,45 +1,146 @@
-"""Numbers of a run by name: a summary's by their dotted names, and some that are made of them."""
+"""Numbers of a run by name: a summary's by their dotted names, and some that are made of its rows.
+
+``turn.N.F``, ``turns.A-B.F`` and ``request.N.F`` are figures F of some of its requests: those of turn N of their
+sessions, of turns A to B, or the N-th to arrive, each counted from 0. F is one of :data:`TIMES`, a mean unless
+``.p50``, ``.p99``, ``.max`` or the like follows, or one of :data:`SHARES`. ``classes.NAME.total_tokens_per_s`` is what
+a class (a stage of the load) got through between its first arrival and its last end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
 from simkv.results.result import RunResult
 
+Rows = dict[str, NDArray[Any]]
 MADE: dict[str, Callable[[dict[str, Any]], float]] = {
     "total_tokens_per_s": lambda s: (s["prompt_tokens"] + s["output_tokens"]) / s["makespan_s"],
     "prompt_tokens_per_s": lambda s: s["prompt_tokens"] / s["makespan_s"],
     "output_tokens_per_makespan_s": lambda s: s["output_tokens"] / s["makespan_s"],
 }
+LANES = ("h2d", "d2h", "ssd_read", "ssd_write")
+TIMES: dict[str, Callable[[Rows], NDArray[Any]]] = {
+    "ttft_s": lambda rows: rows["first_token_s"] - rows["arrival_s"],
+    "e2e_s": lambda rows: rows["finish_s"] - rows["arrival_s"],
+    "queue_s": lambda rows: rows["queue_time_s"],
+}
+SHARES: dict[str, tuple[str, ...]] = {
+    "hit_rate": ("hit_vram_tokens", "hit_dram_tokens", "hit_ssd_tokens"),
+    "hit_rate_vram": ("hit_vram_tokens",),
+    "hit_rate_dram": ("hit_dram_tokens",),
+    "hit_rate_ssd": ("hit_ssd_tokens",),
+}
+"""Columns whose sum is taken as a share of the prompts' tokens."""
+_SOME = re.compile(r"(turn|request)\.(\d{1,9})\.([a-z0-9_.]+)|turns\.(\d{1,9})-(\d{1,9})\.([a-z0-9_.]+)")
+_CLASS_RATE = re.compile(r"classes\.([A-Za-z0-9._-]+)\.total_tokens_per_s")
+_QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
 
 
 def metric_of(result: RunResult, name: str) -> float:
-    """Return a number of ``result``; ``turn.N.ttft_s`` is the mean of a sessions' turn N, counted from 0.
+    """Return a number of ``result``.
 
-    Raises InputError for a name that the summary hasn't got, or whose value is no number.
+    Raises InputError for a name that the summary hasn't got, whose value is no number, or that none of the run's
+    requests is of.
     """
     if name in MADE:
         return MADE[name](result.summary)
-    if name.startswith("turn."):
-        return _of_turn(result, name)
+    if name == "ttft_s.mean_of_all":
+        return _ttft_of_all(result)
+    lane = name.removesuffix(".bytes_per_busy_s")
+    if lane in LANES and lane != name:
+        return _lane_rate(result, lane)
+    rate = _CLASS_RATE.fullmatch(name)
+    if rate is not None:
+        return _tokens_per_s(result, name, rate[1])
+    some = _SOME.fullmatch(name)
+    return _of_rows(result, name, *_chosen(result, some)) if some is not None else _of_summary(result, name)
+
+
+def _of_summary(result: RunResult, name: str) -> float:
     value: Any = result.summary
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    if not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(
             Problem("is no number of the run's summary", "docs/results.md lists them", path="metric", value=name)
         )
     return float(value)
 
 
-def _of_turn(result: RunResult, name: str) -> float:
-    _, turn, what = name.split(".")
-    rows: dict[str, Any] = dict(result.data.requests)
-    mine = rows["turn"] == int(turn)
-    if what == "ttft_s":
-        return float(np.mean((rows["first_token_s"] - rows["arrival_s"])[mine]))
-    raise InputError(Problem("is no figure of a turn", "ttft_s or hit_rate", path="metric", value=name))
+def _tokens_per_s(result: RunResult, name: str, cls: str) -> float:
+    """Return prompt and output tokens of a class for each second from its first arrival to its last end."""
+    rows: Rows = dict(result.data.requests)
+    names = result.data.class_names
+    chosen = (rows["cls"] == (names.index(cls) if cls in names else -1)) & ~rows["rejected"].astype(bool)
+    if not chosen.any():
+        raise _none(name, f"no request that was served is of class {cls!r}")
+    tokens = rows["prompt_tokens"][chosen].sum() + rows["output_tokens"][chosen].sum()
+    return float(tokens / (rows["finish_s"][chosen].max() - rows["arrival_s"][chosen].min()))
+
+
+def _ttft_of_all(result: RunResult) -> float:
+    """Return the mean TTFT where a request that was refused counts with 0, as some clients book it."""
+    rows: Rows = dict(result.data.requests)
+    served = ~rows["rejected"].astype(bool)
+    return float(TIMES["ttft_s"](rows)[served].sum() / len(served))
+
+
+def _lane_rate(result: RunResult, lane: str) -> float:
+    """Return the bytes of a lane for each second that it carried something."""
+    busy_s = result.data.busy_s[lane]
+    if not busy_s:
+        raise _none(f"{lane}.bytes_per_busy_s", "nothing went over it")
+    return result.data.bytes[lane] / busy_s
+
+
+def _chosen(result: RunResult, some: re.Match[str]) -> tuple[Rows, str]:
+    """Return the rows that a metric is about, refused requests left out, and what it wants of them."""
+    rows: Rows = dict(result.data.requests)
+    by, number, figure, first, last, figure_of_turns = some.groups()
+    if by is None:
+        chosen = (rows["turn"] >= int(first)) & (rows["turn"] <= int(last))
+        figure = figure_of_turns
+    elif by == "turn":
+        chosen = rows["turn"] == int(number)
+    else:
+        chosen = np.zeros(len(rows["id"]), dtype=bool)
+        chosen[np.lexsort((rows["id"], rows["arrival_s"]))[int(number) : int(number) + 1]] = True
+    chosen &= ~rows["rejected"].astype(bool)
+    return {key: column[chosen] for key, column in rows.items()}, figure
+
+
+def _of_rows(result: RunResult, name: str, rows: Rows, figure: str) -> float:
+    if not len(rows["id"]):
+        raise _none(name, "no request that was served is of it")
+    if figure in SHARES:
+        return float(sum(rows[column].sum() for column in SHARES[figure]) / rows["prompt_tokens"].sum())
+    time, _, statistic = figure.partition(".")
+    if time not in TIMES:
+        raise _unknown(name, f"its figure is one of {_words((*TIMES, *SHARES))}")
+    values = TIMES[time](rows)
+    if statistic in ("", "mean"):
+        return float(values.mean())
+    if statistic == "max":
+        return float(values.max())
+    quantile = _QUANTILE.fullmatch(statistic)
+    if quantile is None:
+        raise _unknown(name, "its statistic is mean, max, or a quantile such as p50 or p99")
+    return float(np.quantile(values, float(quantile[1]) / 100))
+
+
+def _none(name: str, why: str) -> InputError:
+    return InputError(Problem(f"is of nothing in this run: {why}", "ask for another", path="metric", value=name))
+
+
+def _unknown(name: str, mend: str) -> InputError:
+    return InputError(Problem("is no metric", mend, path="metric", value=name))
+
+
+def _words(names: Iterable[str]) -> str:
+    return ", ".join(names)
