@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from statistics import fmean
 
+from simkv.errors import InputError, Problem
 from simkv.scenario.base import plain
 from simkv.scenario.build import cost, workload_source
 from simkv.scenario.resolve import Resolved, replaced
@@ -17,6 +18,8 @@ from simkv.scenario.workload_schema import (
     ClientsWorkload,
     ClosedLoopArrival,
     FittedWorkload,
+    ReadyQueueArrival,
+    StagesArrival,
     TraceWorkload,
 )
 from simkv.workload.request import Request, Source
@@ -24,6 +27,7 @@ from simkv.workload.request import Request, Source
 TURNS = 20_000
 """Walked through, about."""
 _ENDLESS = 1_000_000_000
+_ARRIVAL = "workload.arrival"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,13 @@ def _offered(of: _Keyed, seed: int) -> Offered:
     resolved = of.resolved
     workload = resolved.scenario.workload
     arrival = getattr(workload, "arrival", None)
+    if isinstance(arrival, StagesArrival):
+        mend = "give one of its stages as {process: poisson, rate: ...}"
+        raise InputError(Problem("stages are no one load to plan for", mend, resolved.layers.file, None, _ARRIVAL))
+    if isinstance(arrival, ReadyQueueArrival):
+        mend = "give its users as {process: closed_loop, users: ...}"
+        what = "one client's queue is no load to plan for"
+        raise InputError(Problem(what, mend, resolved.layers.file, None, _ARRIVAL))
     users = arrival.users if isinstance(arrival, ClosedLoopArrival) else None
     sessions = list(_sessions(_unbounded(resolved), seed, users))
     turns = fmean(len(session) for session in sessions)

@@ -16,7 +16,7 @@ from simkv.scenario.active import active_config
 from simkv.scenario.base import FileRef, plain
 from simkv.scenario.offload_schema import ACTIVE_PREFETCH
 from simkv.scenario.resolve import Resolved
-from simkv.scenario.schema import Engine, InlineHardware, InlineModel, Uplink
+from simkv.scenario.schema import Engine, InlineHardware, InlineModel, Scenario, Scorers, Uplink
 from simkv.scenario.workload_schema import ClientsWorkload, FittedWorkload, TraceWorkload, Workload, spec
 from simkv.sim.config import (
     ClassConfig,
@@ -24,6 +24,8 @@ from simkv.sim.config import (
     EngineConfig,
     LinkConfig,
     OffloadConfig,
+    RememberedPrefixes,
+    Scores,
     SideBlocks,
     SsdConfig,
     StepCost,
@@ -53,11 +55,31 @@ def system_config(resolved: Resolved, seed: int | None = None) -> SystemConfig:
             ClassConfig(name, one.priority, one.vram_share, one.dram_share, one.retention)
             for name, one in s.classes.items()
         ),
+        scores=router_scores(s, engine.num_gpu_blocks, s.run.seed if seed is None else seed),
         duration_s=s.run.duration,
     )
     if resolved.model is None or resolved.gpu is None or not placing.in_batches(s):
         return config
     return placing.batched(config, s, resolved.model, resolved.gpu)
+
+
+def router_scores(scenario: Scenario, vram_blocks: int, seed: int) -> Scores | None:
+    """Return the weights of router ``scored``; None for others."""
+    if scenario.replicas.router != "scored":
+        return None
+    scorers = scenario.replicas.scorers or Scorers()
+    prefixes = [one for one in (scorers.prefix, scorers.lower_prefix) if one is not None and one.weight]
+    return Scores(
+        scorers.queue, scorers.kv_usage, scorers.in_flight, scorers.cold,
+        tuple(
+            RememberedPrefixes(
+                one.weight, one.block_tokens, one.most_tokens,
+                vram_blocks if one.capacity is None else max(1, one.capacity // one.block_tokens),
+            )
+            for one in prefixes
+        ),
+        scorers.poll, seed,
+    )  # fmt: skip
 
 
 def engine_config(resolved: Resolved) -> EngineConfig:
@@ -221,6 +243,14 @@ def workload_source(resolved: Resolved, seed: int) -> Source:
 
     Under ``run.warm_tiers`` it is a :class:`Handover`, which lets its beginning pass untimed.
     """
+    try:
+        return _workload_source(resolved, seed)
+    except InputError as error:
+        file = resolved.layers.file
+        raise InputError([found if found.file else replace(found, file=file) for found in error.problems]) from None
+
+
+def _workload_source(resolved: Resolved, seed: int) -> Source:
     run, workload = resolved.scenario.run, resolved.scenario.workload
     if not run.warm_tiers:
         return _source(resolved, workload, seed, run.duration)

@@ -17,7 +17,14 @@ from simkv.scenario.problems import nearest
 from simkv.scenario.schema import SLO_KEYS, InlineHardware, InlineModel, Scenario
 from simkv.scenario.text import Path
 from simkv.scenario.warm_checks import warm_faults
-from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ClientsWorkload, TraceWorkload
+from simkv.scenario.workload_schema import (
+    AllAtOnceArrival,
+    BatchWorkload,
+    ClientsWorkload,
+    ReadyQueueArrival,
+    StagesArrival,
+    TraceWorkload,
+)
 
 
 def cross_check(scenario: Scenario, given: Given) -> Iterator[Fault]:
@@ -35,6 +42,8 @@ def _bounds(s: Scenario, given: Given) -> Iterator[Fault]:
     if isinstance(load, TraceWorkload | ClientsWorkload):
         return
     if isinstance(load, BatchWorkload) and load.interval is None:
+        return
+    if isinstance(getattr(load, "arrival", None), StagesArrival | ReadyQueueArrival):
         return
     endless_at_once = isinstance(getattr(load, "arrival", None), AllAtOnceArrival)
     if load.requests is None and (s.run.duration is None or endless_at_once):
@@ -85,6 +94,9 @@ def _classes(s: Scenario, given: Given) -> Iterator[Fault]:
     mix = getattr(s.workload, "mix", None)
     if isinstance(s.workload, TraceWorkload):
         yield from _priorities(s)
+        return
+    if mix is not None and isinstance(getattr(s.workload, "arrival", None), StagesArrival):
+        yield Fault(("workload", "mix"), "the stages are the classes", "leave it out, or give one rate")
         return
     if mix is None:
         if s.classes:
@@ -161,6 +173,9 @@ def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
     if s.replicas.hosts > s.replicas.count:
         mend = f"the most is replicas.count, {s.replicas.count}"
         yield Fault(("replicas", "hosts"), "more hosts than replicas", mend)
+    if s.replicas.scorers is not None and s.replicas.router != "scored":
+        mend = "write router: scored, or leave it out"
+        yield Fault(("replicas", "scorers"), f"does nothing with router {s.replicas.router}", mend)
     uplink, ranks = s.link.uplink, s.replicas.tensor_parallel
     if uplink is not None and uplink.gpus % ranks and ranks % uplink.gpus:
         fitting = ", ".join(str(n) for n in range(1, 2 * ranks + 1) if n % ranks == 0 or ranks % n == 0)

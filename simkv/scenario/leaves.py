@@ -46,6 +46,8 @@ def written(value: Any, quantity: Quantity | None) -> Any:
     """Return ``value`` as a scenario file holds it: text with a unit, a bare number, a list, a file's name."""
     if isinstance(value, FileRef):
         return value.given
+    if isinstance(value, Section):
+        return {key: written(item, measure) for key, item, measure in items(value) if item is not None}
     if isinstance(value, list | tuple):
         return [written(item, quantity) for item in value]
     if isinstance(value, str | bool) or quantity is None:

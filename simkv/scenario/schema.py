@@ -79,13 +79,37 @@ ModelRef = Annotated[InlineModel | ModelName, Named(InlineModel, ModelName)]
 HardwareRef = Annotated[InlineHardware | CatalogueName, Named(InlineHardware, CatalogueName)]
 
 
+class PrefixScore(Section):
+    """Prompts that the router remembers having sent to a replica, and how much of a newcomer they match."""
+
+    weight: Number = 1.0
+    block_tokens: Annotated[int, Quantity("count", least=1, most=4096)] = 16
+    most_tokens: TokensAboveZero = Field(default=4096, description="Of a prompt; what comes behind isn't looked at")
+    capacity: PoolTokens | None = Field(
+        default=None, description="Tokens remembered for each replica; absent: as many blocks as its VRAM has"
+    )
+
+
+class Scorers(Section):
+    """What router scored looks at, and how much each counts (llm-d, Gateway API inference extension)."""
+
+    queue: Annotated[Number, Field(description="Fewest requests waiting")] = 1.0
+    kv_usage: Annotated[Number, Field(description="Smallest share of KV blocks in use")] = 1.0
+    in_flight: Annotated[Number, Field(description="Fewest requests sent there and not answered yet")] = 0.0
+    cold: Annotated[Number, Field(description="Prompts that no replica knows go to the one longest without such")] = 0.0
+    prefix: PrefixScore = PrefixScore()
+    lower_prefix: PrefixScore | None = Field(default=None, description="The same again with DRAM in mind")
+    poll: Annotated[Time, Field(description="How often it asks replicas, which tell as of their last step")] = 0.05
+
+
 class Replicas(Section):
     count: Annotated[int, Quantity("count", least=1, most=1024)] = 1
     tensor_parallel: Annotated[int, Quantity("count", least=1, most=64)] = 1
     hosts: Annotated[int, Quantity("count", least=1, most=1024)] = Field(
         default=1, description="Replicas are dealt to the hosts in turn; those of one host share its DRAM and SSD"
     )
-    router: Literal["round_robin", "least_loaded", "prefix_aware"] = "round_robin"
+    router: Literal["round_robin", "least_loaded", "prefix_aware", "scored"] = "round_robin"
+    scorers: Scorers | None = Field(default=None, description="Of router scored; absent: each with weight 1")
 
     @property
     def of_fullest_host(self) -> int:

@@ -8,7 +8,7 @@ from simkv.scenario.active_idle import keeps_prefixes
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.faults import Fault, Given
 from simkv.scenario.schema import Scenario
-from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload
+from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ReadyQueueArrival, StagesArrival
 
 PLACE = ("run", "warm_tiers")
 
@@ -27,6 +27,10 @@ def cannot_warm(s: Scenario) -> tuple[str, str] | None:
         return "batch mode keeps nothing of a batch for the next one", "leave it out"
     if isinstance(getattr(load, "arrival", None), AllAtOnceArrival):
         return "everything arrives at once, so nothing comes before it", "give arrivals a rate, or leave it out"
+    if isinstance(getattr(load, "arrival", None), StagesArrival):
+        return "stages warm the tiers for each other", "leave it out"
+    if isinstance(getattr(load, "arrival", None), ReadyQueueArrival):
+        return "its sessions all begin at once, so nothing comes before them", "leave it out"
     if isinstance(load, BatchWorkload) and load.interval is None:
         return "there is one batch, and nothing comes before it", "give workload.interval, or leave it out"
     if s.active and not (s.engine.prefix_caching and keeps_prefixes(s)):

@@ -9,7 +9,7 @@
 * ``sessions``: ``arrival`` (of sessions), ``turns``, ``think_time``, ``prompt_tokens`` (new user tokens of
   a turn), ``first_prompt_tokens`` (of the first turn, where it differs), ``output_tokens``, ``max_context``
   (a session ends before its context would be longer)
-* ``documents``: ``arrival``, ``documents {count, tokens, popularity}``, ``prompt_tokens`` (the question),
+* ``documents``: ``arrival``, ``documents {count, tokens, popularity, questions}``, ``prompt_tokens`` (the question),
   ``output_tokens``
 * ``batch``: ``size`` requests at time 0 and, with ``interval``, again every interval; ``prompt_tokens``,
   ``output_tokens``; no ``arrival``
@@ -21,7 +21,10 @@
 
 ``arrival {process: poisson|gamma|constant, rate[, cv]}`` is open;
 ``{process: closed_loop, users[, think_time]}`` starts a user's next request when the last has ended (with
-``sessions``: their next session); ``{process: all_at_once}`` is everything at time 0.
+``sessions``: their next session); ``{process: all_at_once}`` is everything at time 0; ``{process: stages, stages:
+[{rate, duration}, ...], pause}`` (plain, documents) is one Poisson process after the other, each once the one before is
+served to the end; ``{process: ready_queue, users[, max_parallel, rate, order, round_barrier]}`` (sessions) is a client
+that sends its users' turns, no more than so many under way.
 
 Lengths, ``turns`` and think times can vary: ``varying.py`` has the distributions.
 """
@@ -30,7 +33,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from simkv.scenario.base import Discriminated, FilePath, Section, fault, plain
 from simkv.scenario.quantity import (
@@ -79,8 +82,50 @@ class AllAtOnceArrival(Section):
     process: Literal["all_at_once"]
 
 
+class Stage(Section):
+    """``rate`` times ``duration`` requests at that rate."""
+
+    rate: RequestRate
+    duration: TimeAboveZero
+
+
+class StagesArrival(Section):
+    """Poisson arrivals at one rate after the other, as load generators make them; each stage is a class of requests.
+
+    A stage begins ``pause`` after the last request of the one before it has ended. Documents with ``questions`` are
+    asked from the first of their order in each.
+    """
+
+    process: Literal["stages"]
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1, max_length=100)]
+    pause: Time = 0.0
+
+
+class ReadyQueueArrival(Section):
+    """One client sends the turns of its users' sessions, one session a user, so many requests under way at most."""
+
+    process: Literal["ready_queue"]
+    users: Count
+    max_parallel: Count | None = Field(default=None, description="Absent: no bound but one request a user")
+    rate: RequestRate | None = Field(
+        default=None, description="Sending pauses by exponential gaps of this rate; absent: none"
+    )
+    order: Literal["random", "fifo"] = Field(default="random", description="Which of the ready turns is sent next")
+    round_barrier: StrictBool = Field(
+        default=False, description="Nobody's next turn is ready before everybody's turn of the round has ended"
+    )
+
+
 Arrival = Annotated[
     PoissonArrival | GammaArrival | ConstantArrival | ClosedLoopArrival | AllAtOnceArrival,
+    Discriminated("process"),
+]
+StagedArrival = Annotated[
+    PoissonArrival | GammaArrival | ConstantArrival | ClosedLoopArrival | AllAtOnceArrival | StagesArrival,
+    Discriminated("process"),
+]
+SessionArrival = Annotated[
+    PoissonArrival | GammaArrival | ConstantArrival | ClosedLoopArrival | AllAtOnceArrival | ReadyQueueArrival,
     Discriminated("process"),
 ]
 
@@ -109,14 +154,14 @@ class PlainWorkload(_Synthetic):
     """Independent requests whose prompts share nothing but a system prompt."""
 
     kind: Literal["plain"]
-    arrival: Arrival
+    arrival: StagedArrival
 
 
 class SessionsWorkload(_Synthetic):
     """Conversations: each turn's prompt is everything said so far and ``prompt_tokens`` new ones."""
 
     kind: Literal["sessions"]
-    arrival: Annotated[Arrival, Field(description="Of sessions")]
+    arrival: Annotated[SessionArrival, Field(description="Of sessions")]
     turns: Annotated[Length, Field(description="Turns of a session")]
     think_time: Annotated[VaryingTime, Field(description="From an answer's end to the next turn")] = 0.0
     max_context: TokensAboveZero | None = Field(
@@ -133,13 +178,25 @@ class Documents(Section):
         Quantity("number", least=5e-324, most=100, words=("uniform",)),
         Field(description="uniform, or the exponent of a Zipf law"),
     ] = "uniform"
+    questions: SmallCount | None = Field(
+        default=None,
+        description="How many questions each document has: each is asked once, in one shuffled order, and then all "
+        "again in the same order; absent: every question is new, and about a drawn document",
+    )
+
+    @model_validator(mode="after")
+    def _all_alike_in_an_order(self) -> Self:
+        if self.questions is not None and self.popularity != "uniform":
+            mend = "leave it out, or questions"
+            raise fault("does nothing where each question is asked once", mend, key="popularity")
+        return self
 
 
 class DocumentsWorkload(_Synthetic):
     """Questions about documents: a document is the shared head, ``prompt_tokens`` the question behind it."""
 
     kind: Literal["documents"]
-    arrival: Arrival
+    arrival: StagedArrival
     documents: Documents
 
 

@@ -23,7 +23,7 @@ WhenFull = Literal["refuse", "retry", "part", "drop"]
 Load = Literal["hold", "overlap", "block"]
 Scheduling = Literal["fcfs", "priority"]
 Preemption = Literal["recompute", "swap"]
-RouterName = Literal["round_robin", "least_loaded", "prefix_aware"]
+RouterName = Literal["round_robin", "least_loaded", "prefix_aware", "scored"]
 Relation = Literal["copy", "exclusive"]
 
 
@@ -217,6 +217,35 @@ class ClassConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberedPrefixes:
+    """Blocks of prompts that a router remembers having sent to each replica, and what a match is worth."""
+
+    weight: float
+    block_tokens: int
+    most_tokens: int
+    """Of a prompt; what comes behind is not looked at."""
+    capacity_blocks: int
+    """Of each replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Weights of what the ``scored`` router looks at."""
+
+    queue: float
+    kv_usage: float
+    in_flight: float
+    """Of requests sent and not answered yet, which the router counts itself."""
+    cold: float
+    """Of giving prompts that no replica knows to the one that has gone longest without such."""
+    prefixes: tuple[RememberedPrefixes, ...]
+    poll_s: float
+    """How old a replica's published figures are at most."""
+    seed: int
+    """Of ties."""
+
+
+@dataclass(frozen=True, slots=True)
 class SystemConfig:
     """One simulated serving system."""
 
@@ -234,6 +263,8 @@ class SystemConfig:
     batch: BatchConfig | None = None
     """None: continuous batching; else static batches, one after the other."""
     classes: tuple[ClassConfig, ...] = ()
+    scores: Scores | None = None
+    """Of router ``scored``."""
     duration_s: float | None = None
     """Arrivals from this on are not taken in; what is in flight is finished."""
     step_exact: bool = False

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simkv.sim.config import RouterName
+from simkv.sim.config import RouterName, Scores
 from simkv.sim.live import Live
 from simkv.sim.replica import ReplicaEngine
+from simkv.sim.scored import Scored
 
 Router = Callable[[Live], ReplicaEngine]
 
 
-def make_router(name: RouterName, engines: list[ReplicaEngine]) -> Router:
-    """Return the function that picks a replica; ties go to the lowest number."""
+def make_router(name: RouterName, engines: list[ReplicaEngine], scores: Scores | None = None) -> Router:
+    """Return the function that picks a replica; ties go to the lowest number, with ``scored`` to any.
+
+    ``scores`` are the weights of ``scored``.
+    """
     if len(engines) == 1:
         return lambda live: engines[0]
+    if name == "scored":
+        assert scores is not None, "resolved"
+        return Scored(scores, engines)
     return {"round_robin": _round_robin, "least_loaded": _least_loaded, "prefix_aware": _prefix_aware}[name](engines)
 
 

@@ -70,7 +70,7 @@ class System:
         hosts = min(config.hosts, config.replicas)
         for number in range(hosts):
             self._add_host(config.replicas // hosts + (number < config.replicas % hosts))
-        self.route = make_router(config.router, self.engines)
+        self.route = make_router(config.router, self.engines, config.scores)
         self.ceiling = Ceiling(config.engine.block_tokens)
         self.arrived = self.finished = self.rejected = 0
         self.fixed_until_s = 0.0

@@ -55,9 +55,12 @@ class PlainBodies:
         """Return what people call a shared stream."""
         return f"shared prefix {stream}"
 
-    def bodies(self) -> Iterator[Body]:
-        """Yield bodies without end, the same each time it is called."""
-        private = count(PRIVATE_STREAM_BASE)
+    ordered = False
+    """Whether prompts come in an order of their own, which may begin anew."""
+
+    def bodies(self, first: int = 0) -> Iterator[Body]:
+        """Yield bodies without end, the same each time it is called; ``first`` were sent before it began anew."""
+        private = count(PRIVATE_STREAM_BASE + first)
         drawn = zip(private, self._prompts(), self._outputs(), self.classes.draws(), self.system.draws(), strict=False)
         for stream, prompt, output, cls, system in drawn:
             own = (stream, 0, prompt + output)
@@ -77,14 +80,53 @@ class DocumentBodies(PlainBodies):
         super().__init__(spec, streams, where)
         documents = need(spec, "documents", where)
         self.documents = Documents(documents, self.system.count, streams, f"{where}.documents")
+        self._round: list[Body] | None = None
+
+    @property
+    def ordered(self) -> bool:  # type: ignore[override]
+        """Whether each document has a number of questions, all asked in one shuffled order, again and again."""
+        return self.documents.questions is not None
 
     def content_name(self, stream: int, start: int) -> str:
-        """Return what people call a shared stream: a document, or a system prompt."""
+        """Return what people call a shared stream: a document, a question about one, or a system prompt."""
         document = stream - self.system.count
+        if document >= self.documents.count:
+            asked = divmod(document - self.documents.count, self.documents.questions or 1)
+            return f"question {asked[1]} about document {asked[0]}"
         return f"document {document}" if document >= 0 else super().content_name(stream, start)
 
-    def bodies(self) -> Iterator[Body]:
-        """Yield bodies without end, the same each time it is called."""
-        drawn = zip(super().bodies(), self.documents.draws(), strict=False)
+    def bodies(self, first: int = 0) -> Iterator[Body]:
+        """Yield bodies without end, the same each time it is called; ``first`` were sent before it began anew."""
+        if self.ordered:
+            yield from self._asked_in_order(first)
+            return
+        drawn = zip(super().bodies(first), self.documents.draws(), strict=False)
         for (prompt, output, spans, cls, _), (d, document) in drawn:
             yield prompt + document[2], output, (*spans[:-1], document, spans[-1]), cls, d
+
+    def _asked_in_order(self, first: int) -> Iterator[Body]:
+        """Yield each document with each of its questions once, shuffled, and again in the same order, without end.
+
+        An answer is new each time.
+        """
+        asked = self._whole_round()
+        for private in count(PRIVATE_STREAM_BASE + first):
+            prompt, output, spans, cls, d = asked[(private - PRIVATE_STREAM_BASE - first) % len(asked)]
+            yield prompt, output, (*spans, (private, 0, output)), cls, d
+
+    def _whole_round(self) -> list[Body]:
+        """Return the bodies of one round, their spans without the answers."""
+        if self._round is None:
+            asked = self.documents.order()
+            base = self.system.count + self.documents.count
+            self._round = [
+                (
+                    prompt + document[2],
+                    output,
+                    (*spans[:-1], document, (base + number, 0, spans[-1][2] - output)),
+                    cls,
+                    d,
+                )
+                for (prompt, output, spans, cls, _), (number, d, document) in zip(super().bodies(), asked, strict=False)
+            ]
+        return self._round

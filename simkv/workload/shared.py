@@ -45,15 +45,20 @@ class SystemPrompts:
 class Documents:
     """``count`` documents of drawn lengths, popular by Zipf's law (exponent 0 or ``uniform``: all equally).
 
-    Document d is the whole of stream ``first_stream + d``.
+    Document d is the whole of stream ``first_stream + d``. ``questions``: how many each has; None: any number.
     """
 
     def __init__(self, spec: Spec, first_stream: int, streams: Streams, where: str) -> None:
         count = whole(need(spec, "count", where), f"{where}.count", 1)
         if count > 10_000_000:
-            raise bad(f"{where}.count", count, "is more than 10,000,000 documents")
+            raise bad(f"{where}.count", count, "is more than 10,000,000 documents", "take fewer")
         popularity = spec.get("popularity") or 0.0
         exponent = 0.0 if popularity == "uniform" else number(popularity, f"{where}.popularity", 0)
+        asked = spec.get("questions")
+        self.count = count
+        self.questions = None if asked is None else whole(asked, f"{where}.questions", 1)
+        if count * (self.questions or 1) > 10_000_000:
+            raise bad(f"{where}.questions", asked, "is more than 10,000,000 questions in all", "take fewer")
         self._weights = np.arange(1, count + 1, dtype=float) ** -exponent
         sizes = lengths(need(spec, "tokens", where), streams("document_tokens"), f"{where}.tokens")
         self._tokens = np.fromiter(islice(sizes, count), dtype=np.int32, count=count)
@@ -63,4 +68,13 @@ class Documents:
     def draws(self) -> Iterator[tuple[int, Span]]:
         """Yield a drawn document's number and span, without end."""
         for d in indices(self._weights, self._streams("documents")):
-            yield d, (self._first_stream + d, 0, int(self._tokens[d]))
+            yield d, self._span(d)
+
+    def order(self) -> list[tuple[int, int, Span]]:
+        """Return each question's number, document and the document's span, all questions once, shuffled."""
+        questions = self.questions or 1
+        numbers = self._streams("question_order").permutation(self.count * questions).tolist()
+        return [(n, n // questions, self._span(n // questions)) for n in numbers]
+
+    def _span(self, d: int) -> Span:
+        return self._first_stream + d, 0, int(self._tokens[d])

@@ -13,10 +13,12 @@ from functools import partial
 from simkv.errors import InputError, Problem
 from simkv.workload.arrivals import batch_times, users
 from simkv.workload.bodies import DocumentBodies, PlainBodies
+from simkv.workload.readyqueue import ReadyQueueSource
 from simkv.workload.request import Source
 from simkv.workload.sessions import SessionContent, SessionSource
 from simkv.workload.single import ClosedSource, Limits, OpenSource
 from simkv.workload.spec import Spec, choose, need, number, whole
+from simkv.workload.stages import StagedSource
 from simkv.workload.starts import open_times, session_starts, user_pauses
 from simkv.workload.streams import Streams
 
@@ -36,10 +38,11 @@ def build(spec: Spec, seed: int, duration_s: float | None = None) -> Source:
 
 def _limits(spec: Spec, duration_s: float | None) -> Limits:
     requests = spec.get("requests")
-    one_batch = spec["kind"] == "batch" and spec.get("interval") is None
-    if requests is None and duration_s is None and not one_batch:
+    process = (spec.get("arrival") or {}).get("process")
+    bounded = process in ("stages", "ready_queue") or (spec["kind"] == "batch" and spec.get("interval") is None)
+    if requests is None and duration_s is None and not bounded:
         raise _unbounded("nothing bounds the workload", "give workload.requests or run.duration")
-    if requests is None and (spec.get("arrival") or {}).get("process") == "all_at_once":
+    if requests is None and process == "all_at_once":
         raise _unbounded("nothing bounds what arrives at once", "give workload.requests")
     most = None if requests is None else whole(requests, f"{WHERE}.requests", 1)
     return Limits(most, None if duration_s is None else number(duration_s, "run.duration", 0))
@@ -53,6 +56,8 @@ def _single(content: PlainBodies, spec: Spec, streams: Streams, limits: Limits) 
     arrival, where = need(spec, "arrival", WHERE), f"{WHERE}.arrival"
     if arrival.get("process") == "closed_loop":
         return ClosedSource(content, users(arrival, where), user_pauses(arrival, streams, where), limits)
+    if arrival.get("process") == "stages":
+        return StagedSource(content, arrival, streams, limits, where)
     return OpenSource(content, open_times(arrival, streams, where), limits)
 
 
@@ -72,8 +77,11 @@ def _batch(spec: Spec, streams: Streams, limits: Limits) -> Source:
 
 
 def _sessions(spec: Spec, streams: Streams, limits: Limits) -> Source:
-    content = SessionContent(spec, streams, WHERE)
-    return SessionSource(content, limits, *session_starts(need(spec, "arrival", WHERE), streams, f"{WHERE}.arrival"))
+    content, where = SessionContent(spec, streams, WHERE), f"{WHERE}.arrival"
+    arrival = need(spec, "arrival", WHERE)
+    if arrival.get("process") == "ready_queue":
+        return ReadyQueueSource(content, arrival, streams, limits, where)
+    return SessionSource(content, limits, *session_starts(arrival, streams, where))
 
 
 _KINDS: dict[str, Callable[[Spec, Streams, Limits], Source]] = {
