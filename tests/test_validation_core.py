@@ -80,7 +80,7 @@ def problems(path: Path, data: Path | None = None) -> list[Problem]:
         ({"id": "two words"}, "id", "not a name", "letters"),
         ({"calc": {}}, "", "scenario and calc", "one of"),
         ({"scenario": None}, "", "nothing", "one of"),
-        ({"scenario": None, "calc": {}, "seeds": 3}, "seeds", "does nothing", "leave it out"),
+        ({"scenario": None, "queue": {}, "seeds": 3}, "seeds", "does nothing", "leave it out"),
         ({"scenario": None, "step": {}, "data": {"a": "b"}}, "data", "does nothing", "leave it out"),
         ({"seeds": 0}, "seeds", "too small", "least"),
         ({"scenario": SCENARIO | {"modle": "x"}}, "scenario.modle", "unknown key", "model"),

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from simkv.validation.groups import BY_NAME
 from simkv.validation.schema import Case, CaseFile, Observation
 
-_REPEATED = ("scenario", "queue", "hits")
-"""Sections whose answer depends on a seed, or on files of the data folder."""
+_READERS = {"seeds": ("scenario",), "data": ("scenario", "hits")}
+"""Which sections take what a case may have beside them."""
 
 
 class Fault(NamedTuple):
@@ -34,11 +34,11 @@ def faults(file: CaseFile) -> Iterator[Fault]:
 
 
 def _of_section(case: Case, at: tuple[str, ...]) -> Iterator[Fault]:
-    if case.ask in _REPEATED:
-        return
     for key, given in (("seeds", case.seeds > 1), ("data", bool(case.data))):
-        if given:
-            yield Fault((*at, key), f"does nothing for {case.ask}", "leave it out")
+        if given and case.ask not in _READERS[key]:
+            yield Fault(
+                (*at, key), f"does nothing for {case.ask}", f"leave it out; {' and '.join(_READERS[key])} take it"
+            )
 
 
 def _of_observations(case: Case, at: tuple[str, ...]) -> Iterator[Fault]:

@@ -44,32 +44,34 @@ Expected = Annotated[float | str, BeforeValidator(_figure)]
 class Source(Section):
     """Who found it, and where it can be read."""
 
-    title: Line
-    where: Line | None = None
-    locator: Line | None = None
+    title: Line = Field(description="What was published")
+    where: Line | None = Field(default=None, description="Where it is found: a repository at a commit, a paper, a page")
+    locator: Line | None = Field(default=None, description="Which table, figure or file in it")
     confirmation: Line | None = Field(default=None, description="How the number was read: text, table, figure, ...")
 
 
 class Relative(Section):
     """What the expected figure is a ratio to: the same metric (or another one) under other settings."""
 
-    set: Settings = Field(default_factory=dict)
-    metric: Line | None = None
+    set: Settings = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
+    metric: Line | None = Field(default=None, description="What is divided by; absent: the observation's own metric")
     change: bool = Field(default=False, description="Expected is ratio - 1 (-0.06: 6 % less), not the ratio")
 
 
 class Observation(Section):
     """One number that somebody found, and how simkv is asked for it."""
 
-    metric: Line = Field(description="Name in the answer; docs/validation-cases.md lists them")
+    metric: Line = Field(description="What is asked for, by its name in the answer")
     expected: Expected = Field(
         description='In SI, or a text with its unit, such as "266 ms"; oracle: what the answer itself expects'
     )
     label: Line | None = Field(default=None, description="Ends the observation's id; absent: metric and settings")
     set: Settings = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
-    relative_to: Relative | None = None
+    relative_to: Relative | None = Field(default=None, description="Where the figure is a ratio to another one")
     fitted: bool = Field(default=False, description="Whether a constant of simkv was set with it")
-    tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
+    tolerance: Annotated[float, Field(ge=0, le=10)] | None = Field(
+        default=None, description="How large the error may be; absent: what the group says"
+    )
     because: Line | None = Field(default=None, description="The cause, where simkv is known to differ")
 
     @property
@@ -96,26 +98,28 @@ def _settings(settings: dict[str, Any]) -> list[str]:
 class Case(Section):
     """Observations of one set-up."""
 
-    id: Name
-    group: GroupName
+    id: Name = Field(description="Letters, digits and . _ + -; no other case of the file has it")
+    group: GroupName = Field(description="What it is judged with")
     kind: Name | None = Field(default=None, description="What was measured; cases of a kind are also judged together")
-    title: Line | None = None
-    source: Source | None = None
+    title: Line | None = Field(default=None, description="The set-up in a line")
+    source: Source | None = Field(default=None, description="Who found it")
     family: Name | None = Field(default=None, description="GPU family and software whose constants it depends on")
     scenario: dict[str, Any] | str | None = Field(
         default=None,
         description="A scenario, or the path of one (from the case file's folder), or a shipped one's name",
     )
-    step: dict[str, Any] | None = None
-    calc: dict[str, Any] | None = None
-    hits: dict[str, Any] | None = None
-    queue: dict[str, Any] | None = None
+    step: dict[str, Any] | None = Field(default=None, description="What the step-time model by itself is asked")
+    calc: dict[str, Any] | None = Field(default=None, description="What a closed form is asked")
+    hits: dict[str, Any] | None = Field(default=None, description="A trace to be replayed without time")
+    queue: dict[str, Any] | None = Field(default=None, description="A degenerate system beside queueing theory")
     data: dict[str, Line] = Field(
         default_factory=dict, description="Files of the data folder, by the key of the section that names them"
     )
     seeds: Annotated[int, Field(ge=1, le=50)] = Field(default=1, description="Runs whose mean is the prediction")
-    observations: list[Observation] = Field(min_length=1, max_length=MOST_OBSERVATIONS)
-    notes: Line | None = None
+    observations: list[Observation] = Field(
+        min_length=1, max_length=MOST_OBSERVATIONS, description="What was found, one number each"
+    )
+    notes: Line | None = Field(default=None, description="What is assumed where the source leaves it open")
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
