@@ -22,7 +22,7 @@ from simkv.kvcache.stack import FIRST_USE, LruCurve, stack_distances
 CHOICES = (*POLICIES, BELADY)
 KNEE_SHARE = 0.9
 _CURVE_POINTS = 65
-_AS_LRU = ("lru", "priority")
+AS_LRU = ("lru", "priority")
 """Read off the curve: blocks of a trace all have the same priority, and then priority orders as lru."""
 
 
@@ -44,9 +44,9 @@ def study(
     block_bytes = capacities.block_bytes(references.block_tokens)
     distances = stack_distances(references.blocks)
     curve = LruCurve(distances)
-    jobs = [Job(name, capacity) for capacity in wanted for name in names if name not in _AS_LRU]
+    jobs = [Job(name, capacity) for capacity in wanted for name in names if name not in AS_LRU]
     hits = counted(references.blocks, jobs, rules, done, processes)
-    hits |= {Job(name, capacity): curve.hits(capacity) for name in _AS_LRU for capacity in wanted}
+    hits |= {Job(name, capacity): curve.hits(capacity) for name in AS_LRU for capacity in wanted}
 
     def row(policy: str, capacity: int) -> dict[str, Any]:
         number = hits[Job(policy, capacity)]
