@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from simkv.errors import InputError, Problem
+from simkv.formulas.backends import with_backend
 from simkv.formulas.interpolated import interpolated_step
 from simkv.formulas.pages import NULL_PAGES, PageLayout, state_pages
 from simkv.formulas.step import ConstantStep, step_cost
@@ -162,8 +163,9 @@ def cost(resolved: Resolved) -> StepCost:
         return ConstantStep(s.hardware.step_time, resolved.model.layers if resolved.model is not None else 1)
     assert resolved.model is not None and resolved.gpu is not None
     mode: Any = "eager" if s.engine.enforce_eager else "graphs"
+    gpu = with_backend(resolved.gpu, s.engine.attention_backend or "flash")
     roofline = step_cost(
-        resolved.model, resolved.gpu, s.replicas.tensor_parallel, s.engine.weight_dtype, s.engine.kv_dtype, mode
+        resolved.model, gpu, s.replicas.tensor_parallel, s.engine.weight_dtype, s.engine.kv_dtype, mode
     )
     profile = resolved.profile
     if profile is None or profile.fit.compute is None or not calibrated.step_times(profile, s, resolved.model):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
+from simkv.formulas.backends import Backend
 from simkv.formulas.memory import logged_kv_tokens
 from simkv.scenario import batch_schema as batch
 from simkv.scenario import presets
@@ -156,6 +157,9 @@ class Engine(Section):
         default=None,
         description="Step times of a calibration profile: over KV in one piece, or gathered through a block table",
     )
+    attention_backend: Backend | None = Field(
+        default=None, description="Kernels of attention: flash (FlashAttention, FlashInfer; absent: this), or triton"
+    )
     placement: batch.Placement | None = Field(default=None, description="Batch mode: what lies where")
     gpu_batch_size: batch.BatchSize = None
     num_gpu_batches: batch.Batches = None
@@ -165,6 +169,7 @@ class Engine(Section):
     cpu_attention_rate: batch.CpuAttentionRate = None
     constants: batch.Constants = None
     memory_slack: batch.Slack = None
+    io: batch.HostIo | None = Field(default=None, description="Batch mode: how what the host holds is moved")
     prefill: Literal["here", "vram", "dram", "ssd"] = Field(
         default="here",
         description="Active offload: where prompts are computed; a tier: their KV is there already when they arrive",

@@ -16,12 +16,14 @@ NOBODY = Owner(0, None)
 class Fetch:
     """A read from SSD to DRAM ahead of need, in one transfer or in several, one after the other."""
 
-    __slots__ = ("begun_s", "blocks", "over", "stopped", "transfer", "waited_for")
+    __slots__ = ("begun_s", "blocks", "held", "over", "stopped", "transfer", "waited_for")
 
     def __init__(self, blocks: int, begun_s: float) -> None:
         self.blocks = blocks
         """All that it is after."""
         self.begun_s = begun_s
+        self.held: Node | None = None
+        """What its request will find in DRAM, held there until it has its turn."""
         self.transfer = 0
         """The one under way."""
         self.over = False

@@ -159,12 +159,21 @@ class ArrivalPrefetcher(Stopping):
         self._in_flight_blocks = 0
 
     def arrived(self, live: Live, idle: bool) -> None:
-        """Begin the newcomer's read where there is enough to read, and not too much on its way already."""
+        """Begin the newcomer's read where there is enough to read, and not too much on its way already.
+
+        SGLang looks in its storage for whatever DRAM lacks of a prompt, and holds what DRAM has until that is answered.
+        """
         engine, offload = self.engine, self.offload
         engine.sync()
         lower = look(engine, live)[1]
+        block_tokens = engine.config.block_tokens
+        if not engine.tiers.can_promote or live.target - lower.dram_end * block_tokens < offload.prefetch_min_tokens:
+            return
         blocks = lower.ssd_end - lower.dram_end
-        if blocks <= 0 or blocks * engine.config.block_tokens < offload.prefetch_min_tokens:
+        if blocks <= 0 or blocks * block_tokens < offload.prefetch_min_tokens:
+            live.fetch = Fetch(0, engine.clock.now)
+            live.fetch.over = True
+            self._hold(live, live.fetch, lower.dram)
             return
         assert live.owner.dram is not None
         room = live.owner.dram.capacity_blocks * offload.unit_blocks
@@ -173,6 +182,21 @@ class ArrivalPrefetcher(Stopping):
         self._in_flight_blocks += blocks
         live.fetch = Fetch(blocks, engine.clock.now)
         self._next(live, live.fetch)
+
+    def has_wait(self, live: Live, now: float) -> bool:
+        """Say whether ``live`` waits for its own read; where it doesn't, what was held for it is its own to find."""
+        waits = super().has_wait(live, now)
+        if not waits and live.fetch is not None:
+            self._hold(live, live.fetch, None)
+        return waits
+
+    def _hold(self, live: Live, fetch: Fetch, found: Match | None) -> None:
+        """Hold what is ``found`` in DRAM instead of what was held before: nobody evicts what a read builds upon."""
+        dram = live.owner.dram
+        assert dram is not None
+        before, fetch.held = fetch.held, dram.index.pin(found, use=False) if found is not None else None
+        if before is not None:
+            dram.index.unpin(before)
 
     def look_ahead(self) -> None:
         """Do nothing: what a request needs is decided when it arrives."""
@@ -194,6 +218,9 @@ class ArrivalPrefetcher(Stopping):
         engine, batch = self.engine, self.offload.prefetch_batch_blocks
         engine.sync()
         lower = look(engine, live)[1]
+        if lower.dram is not None and live.fetch is not None:
+            self._hold(live, live.fetch, lower.dram)
+            lower = look(engine, live)[1]
         if lower.pending or lower.ssd_end <= lower.dram_end:
             return 0
         lower = engine.tiers.leading(live.request.spans, lower, batch)

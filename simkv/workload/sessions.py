@@ -22,7 +22,7 @@ Plan = list[tuple[int, int, float]]
 """Turns as ``(new_tokens, output_tokens, pause_before_s)``, the next one last."""
 
 
-class _Session:
+class Session:
     """What is left of a running session."""
 
     __slots__ = ("cls", "context_tokens", "next_id", "number", "plan", "system", "turn")
@@ -48,7 +48,9 @@ class SessionContent(PlainBodies):
         self.max_context = None if cap is None else whole(cap, f"{where}.max_context", 1)
         if self.max_context is not None and self.system.longest_tokens + 2 > self.max_context:
             what = f"leaves no room behind a system prompt of {self.system.longest_tokens} tokens"
-            raise bad(f"{where}.max_context", self.max_context, what)
+            raise bad(
+                f"{where}.max_context", self.max_context, what, f"write at least {self.system.longest_tokens + 2}"
+            )
 
     def _turns(self) -> Iterator[int]:
         where = f"{self._where}.turns"
@@ -137,7 +139,7 @@ class SessionSource:
     def _restart(self) -> None:
         self._gaps = self._make_gaps() if self._make_gaps is not None else None
         self._sessions = zip(count(), self._content.sessions(), strict=False)
-        self._live: dict[int, _Session] = {}
+        self._live: dict[int, Session] = {}
         self._planned = 0
 
     def _first_turns(self) -> Iterator[Request]:
@@ -149,18 +151,23 @@ class SessionSource:
 
     def _start(self, start_s: float) -> tuple[Request, ...]:
         """Draw a session and return its first turn; () once the limits are reached."""
+        session = self._draw(start_s)
+        return self._turn(session, start_s) if session is not None else ()
+
+    def _draw(self, start_s: float) -> Session | None:
+        """Return a new session, none of whose turns has been sent; None once the limits are reached."""
         most = self._limits.requests
         if not self._limits.open(start_s) or (most is not None and self._planned >= most):
-            return ()
+            return None
         number, (plan, system, cls) = next(self._sessions)
         if most is not None and self._planned + len(plan) > most:
             del plan[: self._planned + len(plan) - most]
-        session = _Session(number, self._planned, plan, system, cls)
+        session = Session(number, self._planned, plan, system, cls)
         self._planned += len(plan)
         self._live[number] = session
-        return self._turn(session, start_s)
+        return session
 
-    def _turn(self, session: _Session, arrival_s: float) -> tuple[Request, ...]:
+    def _turn(self, session: Session, arrival_s: float) -> tuple[Request, ...]:
         """Take the session's next turn off its plan and return it; () past the limits."""
         if not self._limits.open(arrival_s):
             del self._live[session.number]
