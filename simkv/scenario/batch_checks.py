@@ -43,7 +43,7 @@ def batch_faults(s: Scenario, given: Given) -> Iterator[Fault]:
                 yield Fault(
                     ("engine", key),
                     f"does nothing with preset {engine.preset}",
-                    "write preset: flexgen or zero-inference",
+                    f"write preset: {', '.join(BATCH_PRESETS)}",
                 )
         return
     assert engine.placement is not None, "of the preset"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool, model_validator
 
 from simkv.scenario.base import Section, fault
-from simkv.scenario.quantity import NumberAboveZero, Quantity, Rate, SmallCount
+from simkv.scenario.quantity import FractionAboveZero, NumberAboveZero, Quantity, Rate, Size, SmallCount
 
 Percent = Annotated[float, Quantity("number", most=100)]
 Percentages = Annotated[
@@ -59,10 +59,46 @@ Slack = Annotated[
     Field(description="Batch mode: how much of the GPU the estimate of its peak may fill; above 1 it is relaxed"),
 ]
 
+
+class HostIo(Section):
+    """How an engine of static batches moves what lies in DRAM and on disk: what its code does, apart from the link."""
+
+    pin_weights: StrictBool = Field(description="Weights in DRAM are page-locked: the GPU takes them without a copy")
+    pin_kv: StrictBool = Field(description="The same of KV")
+    staging: Literal["engine", "driver"] = Field(
+        description="Who copies what isn't pinned: the engine, tensor by tensor before it launches anything else, or "
+        "the driver, while it transfers"
+    )
+    copy_rate: Annotated[Rate, Field(description="Bytes a second that the CPU copies within DRAM")]
+    pageable_rate: Rate | None = Field(
+        default=None, description="What the driver transfers of memory that isn't pinned; absent: by the link"
+    )
+    load_efficiency: Annotated[FractionAboveZero, Field(description="Of the link, what loading pinned weights reaches")]
+    kv_store_rate: Rate | None = Field(
+        default=None, description="KV on its way to memory that isn't pinned; absent: as the link"
+    )
+    read_ahead: Annotated[
+        Size,
+        Field(
+            description="Files on disk are mapped, and read so much ahead (Linux: 128 KiB; striped volumes: twice "
+            "their stripe); 0: they are read directly, at the drive's rate"
+        ),
+    ]
+    expand_kv: Annotated[
+        StrictBool, Field(description="Attention on the CPU writes KV out once for each head of the queries")
+    ]
+    unpack_passes: Annotated[
+        NumberAboveZero, Field(description="Passes over device memory that unpacking int4 takes, of its 16-bit form")
+    ]
+    whole_matrices: Annotated[
+        StrictBool, Field(description="Percentages of weights are met by whole matrices, as they come")
+    ]
+
+
 BATCH_KEYS = (
     "placement", "gpu_batch_size", "num_gpu_batches", "overlap", "schedule", "cpu_attention", "cpu_attention_rate",
-    "constants", "memory_slack",
+    "constants", "memory_slack", "io",
 )  # fmt: skip
 """All of them."""
-BATCH_PRESETS = ("flexgen", "zero-inference")
+BATCH_PRESETS = ("accelerate", "flexgen", "zero-inference")
 """Engines that serve static batches; all others batch continuously."""

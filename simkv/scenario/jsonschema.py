@@ -9,7 +9,7 @@ from simkv.scenario.base import Section
 
 _FILLED_IN = (
     schema.Engine, schema.Dram, schema.Tiers, schema.Link, offload_schema.Eviction, offload_schema.Prefetch,
-    offload_schema.Offload, batch_schema.Placement,
+    offload_schema.Offload, batch_schema.Placement, batch_schema.HostIo,
 )  # fmt: skip
 """Sections whose keys all have values from a preset or the hardware."""
 _ABOUT = ("description", "default", "title")

@@ -15,19 +15,25 @@ from simkv.formulas.placement import (
     Rates,
     Room,
     Share,
+    by_matrices,
     flexgen_t4,
     hardware_rates,
     layer_shape,
+    mapped_bytes_per_s,
 )
 from simkv.formulas.placement.rates import FLEXGEN_T4
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
-from simkv.scenario.batch_schema import BATCH_PRESETS
+from simkv.scenario.batch_schema import BATCH_PRESETS, HostIo
 from simkv.scenario.schema import Engine, Scenario
 from simkv.scenario.text import Path
 from simkv.sim.batchmode.config import BatchConfig
 from simkv.sim.config import LinkConfig, SsdConfig, SystemConfig
 
+GEN3_BYTES_PER_S = 16e9
+"""PCIe 3.0 x16, with some to spare."""
+PAGEABLE_GEN3 = (3.75e9, "measured: Quadro RTX 6000 on PCIe 3.0, copies of 1 MiB (docs/batch-mode.md)")
+PAGEABLE_NEWER = (17.5e9, "fitted: OPT-66B in ZeRO-Inference on an A6000, PCIe 4.0 (docs/batch-mode.md)")
 FITTED = "FlexGen's cost_model.py, fitted to a T4"
 FITTED_RATES: tuple[tuple[str, float], ...] = (
     ("link.h2d", FLEXGEN_T4.h2d),
@@ -45,21 +51,31 @@ def in_batches(scenario: Scenario) -> bool:
     return scenario.engine.preset in BATCH_PRESETS
 
 
-def policy_of(engine: Engine) -> BatchPolicy:
-    """Return the policy that the engine's keys describe."""
-    place = engine.placement
+def policy_of(engine: Engine, layer: LayerShape) -> BatchPolicy:
+    """Return the policy that the engine's keys describe, of weights like ``layer``'s."""
+    place, io = engine.placement, io_of(engine)
     assert place is not None and engine.gpu_batch_size is not None and engine.num_gpu_batches is not None, "batch mode"
     weights, kv, activations = (
         Share(gpu / 100, cpu / 100) for gpu, cpu in (place.weights, place.kv, place.activations)
     )
+    by_engine = io.staging == "engine"
     return BatchPolicy(
-        Placement(weights, kv, activations),
+        Placement(by_matrices(weights, layer.matrices) if io.whole_matrices else weights, kv, activations),
         engine.gpu_batch_size,
         engine.num_gpu_batches,
         overlap=bool(engine.overlap),
         cpu_attention=bool(engine.cpu_attention),
         loads_first=engine.schedule != "at_once",
+        stages_weights=by_engine and not io.pin_weights,
+        stages_kv=by_engine and not io.pin_kv,
+        expands_kv=io.expand_kv,
     )
+
+
+def io_of(engine: Engine) -> HostIo:
+    """Return how the engine moves what the host holds."""
+    assert engine.io is not None, "batch mode"
+    return engine.io
 
 
 def layer_of(engine: Engine, model: ModelShape) -> LayerShape:
@@ -84,7 +100,8 @@ def kv_room_bytes(scenario: Scenario, model: ModelShape, gpu: Gpu) -> tuple[floa
 
     Raises :class:`InfeasibleError` where the weights alone don't fit.
     """
-    layer, policy = layer_of(scenario.engine, model), policy_of(scenario.engine)
+    layer = layer_of(scenario.engine, model)
+    policy = policy_of(scenario.engine, layer)
     limits = room_of(scenario, gpu).limits()
     weights = policy.placement.weights.split(layer.weight_bytes * layer.layers)
     for (tier, limit), held in zip(limits.items(), weights, strict=True):
@@ -108,11 +125,19 @@ def filled(
         for path, rate in FITTED_RATES:
             if not given(tuple(path.split("."))):
                 yield path, rate, FITTED
+    io = io_of(engine)
+    if io.staging == "driver" and io.pageable_rate is None and not (io.pin_weights and io.pin_kv):
+        yield "engine.io.pageable_rate", *_pageable(scenario.link.h2d)
     for key in ("weight_dtype", "kv_dtype"):
         if getattr(engine, key) == "auto":
             yield f"engine.{key}", "fp16", "computed: 16 bits"
     if engine.max_model_len is None:
         yield "engine.max_model_len", model.max_position_embeddings, of_model
+
+
+def _pageable(link_bytes_per_s: float | None) -> tuple[float, str]:
+    """Return what the driver transfers of memory that isn't pinned, by the link's generation, and its source."""
+    return PAGEABLE_NEWER if (link_bytes_per_s or 0.0) > GEN3_BYTES_PER_S else PAGEABLE_GEN3
 
 
 def gpu_blocks(scenario: Scenario, model: ModelShape, gpu: Gpu) -> int:
@@ -145,18 +170,40 @@ def batch_config(scenario: Scenario, model: ModelShape, gpu: Gpu, link: LinkConf
     engine = scenario.engine
     layer = layer_of(engine, model)
     rates = _rates(engine, layer, gpu, link, ssd)
-    return BatchConfig(layer, policy_of(engine), rates, room_of(scenario, gpu))
+    return BatchConfig(layer, policy_of(engine, layer), rates, room_of(scenario, gpu))
 
 
 def _rates(engine: Engine, layer: LayerShape, gpu: Gpu, link: LinkConfig, ssd: SsdConfig) -> Rates:
     assert engine.cpu_attention_rate is not None and engine.gpu_batch_size is not None, "resolved"
+    io = io_of(engine)
     rates = hardware_rates(
         gpu, link.h2d_bytes_per_s, link.d2h_bytes_per_s, ssd.read_bytes_per_s, ssd.write_bytes_per_s,
         engine.cpu_attention_rate, link.setup_s + link.latency_s, ssd.latency_s + ssd.request_latency_s,
+        io.unpack_passes,
     )  # fmt: skip
-    if engine.constants != "flexgen-t4":
-        return rates
-    fitted = flexgen_t4(layer, engine.gpu_batch_size)
+    if engine.constants == "flexgen-t4":
+        rates = _fitted(rates, flexgen_t4(layer, engine.gpu_batch_size))
+    pageable = io.pageable_rate if io.pageable_rate is not None else inf
+    store = io.kv_store_rate if io.kv_store_rate is not None else inf
+    return replace(
+        rates,
+        copy=io.copy_rate,
+        weight_load=_load(io.pin_weights, pageable, io.load_efficiency, rates.h2d),
+        kv_load=inf if io.pin_kv else pageable,
+        mapped_read=mapped_bytes_per_s(ssd.read_bytes_per_s, io.read_ahead),
+        d2h_cache=rates.d2h_cache if io.pin_kv else min(rates.d2h_cache, store),
+    )
+
+
+def _load(pinned: bool, pageable: float, efficiency: float, link: float) -> float:
+    """Return the most at which weights are loaded; infinite where that is the link's own rate."""
+    if not pinned:
+        return pageable
+    return efficiency * link if efficiency < 1 else inf
+
+
+def _fitted(rates: Rates, fitted: Rates) -> Rates:
+    """Return FlexGen's fit with the lanes of ``rates``, which are the scenario's."""
     lanes = ("h2d", "d2h", "ssd_read", "ssd_write", "link_latency_s", "ssd_latency_s")
     slower = fitted.cpu_attention / FLEXGEN_T4.cpu_attention
     return replace(fitted, cpu_attention=rates.cpu_attention * slower, **{name: getattr(rates, name) for name in lanes})

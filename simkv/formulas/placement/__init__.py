@@ -10,11 +10,12 @@ flex_opt.py.
 from simkv.formulas.placement.blocks import Block, Job, blocks, schedule_s
 from simkv.formulas.placement.layer import LayerShape, layer_shape
 from simkv.formulas.placement.memory import Need, Room, check_memory, needs
-from simkv.formulas.placement.policy import BatchPolicy, Placement, Share
+from simkv.formulas.placement.policy import BatchPolicy, Placement, Share, by_matrices
 from simkv.formulas.placement.published import Published, published
-from simkv.formulas.placement.rates import Rates, flexgen_t4, hardware_rates
+from simkv.formulas.placement.rates import Rates, flexgen_t4, hardware_rates, mapped_bytes_per_s
 
 __all__ = [
-    "BatchPolicy", "Block", "Job", "LayerShape", "Need", "Placement", "Published", "Rates", "Room", "Share", "blocks",
-    "check_memory", "flexgen_t4", "hardware_rates", "layer_shape", "needs", "published", "schedule_s",
+    "BatchPolicy", "Block", "Job", "LayerShape", "Need", "Placement", "Published", "Rates", "Room", "Share",
+    "blocks", "by_matrices", "check_memory", "flexgen_t4", "hardware_rates", "layer_shape", "mapped_bytes_per_s",
+    "needs", "published", "schedule_s",
 ]  # fmt: skip

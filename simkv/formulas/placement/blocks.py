@@ -22,12 +22,14 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from simkv.formulas.placement.layer import LayerShape
+from simkv.formulas.placement.layer import WIDE_BYTES, LayerShape
 from simkv.formulas.placement.policy import BatchPolicy
 from simkv.formulas.placement.rates import Rates
 from simkv.formulas.transfer import transfer_s
 
 PROLOGUE = -1
+EXPANDED_BYTES = 4
+"""Bytes of a number of KV that is written out for attention on the CPU, which computes in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,12 @@ class Block:
     """Activations on that way."""
     cpu: int = 0
     """KV that attention on the CPU reads."""
+    copied: int = 0
+    """KV that is written out for it, head by head of the queries."""
+    weights: int = 0
+    """Of ``h2d``: weights."""
+    cache: int = 0
+    """Of ``h2d``: KV."""
     gpu_s: float = 0.0
     of_prompt: bool = False
     """What it stores is KV of prompts."""
@@ -82,33 +90,63 @@ Chain = tuple[Leg, ...]
 Stage = tuple[Chain, ...]
 
 
-def stages(block: Block, policy: BatchPolicy, rates: Rates) -> list[Stage]:
+def stages(block: Block, layer: LayerShape, policy: BatchPolicy, rates: Rates) -> list[Stage]:
     """Return what a block does: stages one after the other, chains of a stage side by side; nothing that is empty."""
-    read = Leg("ssd_read", block.up + block.read)
-    load = Leg("h2d", block.h2d + block.up)
+    read = Leg("ssd_read", block.up + block.read, rates.mapped_read)
+    ahead, sent = _staged(block, layer, policy)
+    load = tuple(_loads(block, policy, rates, sent))
     down = (Leg("d2h", block.d2h_cache + block.down_cache, rates.d2h_cache), Leg("d2h", block.d2h + block.down))
     slow = rates.ssd_write_prompt if block.of_prompt else inf
     write = (Leg("ssd_write", block.down_cache, slow), Leg("ssd_write", block.down))
-    compute = (Leg("cpu", block.cpu), Leg("gpu", block.gpu_s))
+    compute = (Leg("copy", block.copied), Leg("cpu", block.cpu), Leg("gpu", block.gpu_s))
     plan: list[list[Chain]]
     if not policy.overlap:
-        plan = [[(read, load, *compute, *down, *write)]]
+        plan = [[(read, *(leg for stage in ahead for chain in stage for leg in chain), *load, *compute, *down, *write)]]
     elif policy.loads_first and block.token > 0:
-        plan = [[(load,)], [(read,), down, write, compute]]
+        plan = [*ahead, [load], [(read,), down, write, compute]]
     else:
-        plan = [[(read, load), (*down, *write), compute]]
+        plan = [*ahead, [(read, *load), (*down, *write), compute]]
     kept = [tuple(chain for chain in map(_used, stage) if chain) for stage in plan]
     return [stage for stage in kept if stage]
+
+
+def _loads(block: Block, policy: BatchPolicy, rates: Rates, staged: int) -> Iterator[Leg]:
+    """Yield the transfers onto the GPU that are left: of what is staged the last tensor, all of the rest."""
+    slow = 0
+    for nbytes, stages, most in (
+        (block.weights, policy.stages_weights, rates.weight_load),
+        (block.cache, policy.stages_kv, rates.kv_load),
+    ):
+        if not stages and most < inf:
+            yield Leg("h2d", nbytes, most)
+            slow += nbytes
+    yield Leg("h2d", block.h2d + block.up - staged - slow)
+
+
+def _staged(block: Block, layer: LayerShape, policy: BatchPolicy) -> tuple[list[list[Chain]], int]:
+    """Return the stages before anything else is launched, and the bytes that cross the link in them.
+
+    Tensor by tensor, what isn't pinned is copied, and crosses the link while the next one is copied: the first by
+    itself, the last behind all copies.
+    """
+    weights = block.weights if policy.stages_weights else 0
+    cache = block.cache if policy.stages_kv else 0
+    if not weights + cache:
+        return [], 0
+    head = round(weights * layer.first_part) if weights else cache // 2
+    tail = cache - cache // 2 if cache else round(weights * layer.last_part)
+    sent = weights + cache - tail
+    return [[(Leg("copy", head),)], [(Leg("copy", weights + cache - head),), (Leg("h2d", sent),)]], sent
 
 
 def _used(chain: Chain) -> Chain:
     return tuple(leg for leg in chain if leg.amount)
 
 
-def alone_s(block: Block, policy: BatchPolicy, rates: Rates) -> float:
+def alone_s(block: Block, layer: LayerShape, policy: BatchPolicy, rates: Rates) -> float:
     """Return how long a block takes when nothing else is going on and no two lanes share anything."""
     return sum(max(sum(_leg_s(leg, rates) for leg in chain) for chain in stage)
-               for stage in stages(block, policy, rates))  # fmt: skip
+               for stage in stages(block, layer, policy, rates))  # fmt: skip
 
 
 def _leg_s(leg: Leg, rates: Rates) -> float:
@@ -122,7 +160,7 @@ def schedule_s(layer: LayerShape, policy: BatchPolicy, rates: Rates, job: Job) -
     """Return the time of the schedule, alone: ``(until the first output token, of the whole batch)``."""
     first_s = total_s = 0.0
     for block in blocks(layer, policy, rates, job):
-        total_s += alone_s(block, policy, rates)
+        total_s += alone_s(block, layer, policy, rates)
         if block.token <= 0:
             first_s = total_s
     return first_s, total_s
@@ -146,7 +184,7 @@ class _Schedule:
         self.weights = policy.placement.weights.split(layer.weight_bytes)
 
     def blocks(self) -> Iterator[Block]:
-        yield Block(PROLOGUE, 0, 0, h2d=self.weights[1], up=self.weights[2])
+        yield Block(PROLOGUE, 0, 0, h2d=self.weights[1], up=self.weights[2], weights=self.weights[1])
         last = (self.job.output_tokens - 1, self.layer.layers - 1, len(self.sizes) - 1)
         before: tuple[int, int] | None = None
         for token in range(self.job.output_tokens):
@@ -157,6 +195,7 @@ class _Schedule:
                     block = Block(*here, gpu_s=seconds[batch])
                     if batch == 0 and here[:2] != last[:2]:
                         block.h2d, block.up = self.weights[1], self.weights[2]
+                        block.weights = block.h2d
                     if here != last:
                         self._load(block, *self._after(token, number, batch))
                     if before is not None:
@@ -194,6 +233,7 @@ class _Schedule:
                 block.read += ssd
             else:
                 block.h2d += dram
+                block.cache = dram
                 block.up += ssd
 
     def _store(self, block: Block, token: int, size: int) -> None:
@@ -209,5 +249,8 @@ class _Schedule:
         block.cpu = dram + ssd
         if block.cpu:
             travels = round(self.layer.query_bytes * size * block.cpu / (gpu + block.cpu))
+            if self.policy.expands_kv and self.layer.kv_groups > 1:
+                block.cpu *= self.layer.kv_groups
+                block.copied = EXPANDED_BYTES // WIDE_BYTES * block.cpu
             block.d2h += travels
             block.h2d += travels

@@ -39,6 +39,27 @@ class LayerShape:
     decode_pair_flops: int
     quantised_weights: bool = False
     quantised_kv: bool = False
+    kv_groups: int = 1
+    """Heads of queries to a head of KV."""
+
+    @property
+    def matrices(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Numbers of the matrices of attention (queries, keys, values, output) and of the MLP, in order."""
+        queries = self.hidden * self.query_bytes // WIDE_BYTES
+        keys = self.hidden * self.kv_wide_bytes // WIDE_BYTES // 2
+        mlp = self.hidden * self.intermediate
+        count = max(1, round((self.params - 2 * (queries + keys)) / mlp))
+        return (queries, keys, keys, queries), (mlp,) * count
+
+    @property
+    def first_part(self) -> float:
+        """The first matrix that is loaded, as a part of the weights: the queries' projection."""
+        return min(1.0, self.hidden * self.query_bytes / WIDE_BYTES / self.params)
+
+    @property
+    def last_part(self) -> float:
+        """The last one: the MLP's way back."""
+        return min(1.0, self.hidden * self.intermediate / self.params)
 
     @property
     def activation_bytes(self) -> int:
@@ -85,6 +106,7 @@ def layer_shape(model: ModelShape, weight_dtype: str = "fp16", kv_dtype: str = "
         decode_pair_flops=decode_flops_per_pair(kind),
         quantised_weights=number_bytes(weight_dtype) < WIDE_BYTES,
         quantised_kv=number_bytes(kv_dtype) < WIDE_BYTES,
+        kv_groups=kind.heads // max(1, kind.kv_heads),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -31,6 +32,29 @@ class Share:
         return gpu, amount - gpu - disk, disk
 
 
+def by_matrices(share: Share, parts: Sequence[Sequence[int]]) -> Share:
+    """Return what the tiers get of ``parts`` when each matrix goes whole to one of them.
+
+    Within each part of a layer matrices go to disk, CPU and GPU in order, each by where its middle lies.
+    Source: FlexGen, flex_opt.py (``init_weight_list``, ``get_choice``).
+    """
+    held = {"disk": 0, "cpu": 0, "gpu": 0}
+    for sizes in parts:
+        before, total = 0, sum(sizes)
+        for size in sizes:
+            middle = (before + size / 2) / total
+            held[_home(middle, share)] += size
+            before += size
+    total = sum(held.values())
+    return Share(held["gpu"] / total, held["cpu"] / total)
+
+
+def _home(middle: float, share: Share) -> str:
+    if middle < share.disk:
+        return "disk"
+    return "cpu" if middle < share.disk + share.cpu else "gpu"
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The six percentages of FlexGen, as shares."""
@@ -53,6 +77,12 @@ class BatchPolicy:
     """Decoding attends to KV below the GPU where it lies; only queries and results travel."""
     loads_first: bool = True
     """While decoding, what goes onto the GPU goes before everything else of its block (FlexGen's cost model)."""
+    stages_weights: bool = False
+    """Weights in DRAM aren't pinned: the thread that launches everything copies each to pinned memory first."""
+    stages_kv: bool = False
+    """The same of KV on its way up."""
+    expands_kv: bool = False
+    """Before attention on the CPU, the heads of KV are written out once for each head of the queries."""
 
     @property
     def sequences(self) -> int:

@@ -12,9 +12,13 @@ from simkv.formulas.step import (
     compute_flops_per_s,
     weight_bytes_per_s,
 )
+from simkv.formulas.transfer import transfer_s
 from simkv.hardware import Gpu
 
 GIB = float(1 << 30)
+READ_AHEAD_PAUSE_S = 50e-6
+"""Between one window of a mapped file that is read ahead and the next: nothing is on its way. Fitted on FlexGen's run
+of OPT-175B on an A6000, weights on a drive of 5.6 GB/s (docs/batch-mode.md)."""
 DEQUANTISE_PASSES = 14.0
 """Passes over device memory that unpacking int4 to 16 bits takes, in bytes of the 16-bit form: shifts, masks, casts,
 scale and offset are kernels of their own. Fitted on FlexGen's compressed runs on a T4 (docs/batch-mode.md)."""
@@ -50,15 +54,24 @@ class Rates:
     """Bytes of 16-bit numbers made from int4 a second."""
     link_latency_s: float = 0.0
     ssd_latency_s: float = 0.0
+    copy: float = inf
+    """Bytes a second that the CPU copies within DRAM."""
+    weight_load: float = inf
+    """Weights on their way from DRAM to the GPU, where the engine or the driver is slower than ``h2d``."""
+    kv_load: float = inf
+    """The same of KV."""
+    mapped_read: float = inf
+    """What mapped files give, where that is less than ``ssd_read``."""
 
     def lane(self, name: str) -> tuple[float, float]:
-        """Return bytes a second and seconds of latency of h2d, d2h, ssd_read, ssd_write or cpu."""
+        """Return bytes a second and seconds of latency of h2d, d2h, ssd_read, ssd_write, cpu or copy."""
         return {
             "h2d": (self.h2d, self.link_latency_s),
             "d2h": (self.d2h, self.link_latency_s),
             "ssd_read": (self.ssd_read, self.ssd_latency_s),
             "ssd_write": (self.ssd_write, self.ssd_latency_s),
             "cpu": (self.cpu_attention, 0.0),
+            "copy": (self.copy, 0.0),
         }[name]
 
     def gpu_s(self, layer: LayerShape, sequences: int, new: int, context: int, attends: float) -> float:
@@ -88,6 +101,13 @@ class Rates:
         return (wide + kv) / self.dequantise
 
 
+def mapped_bytes_per_s(drive_bytes_per_s: float, read_ahead_bytes: float) -> float:
+    """Return what a mapped file gives that is read ``read_ahead_bytes`` ahead; 0: it isn't mapped, and has no limit."""
+    if not read_ahead_bytes:
+        return inf
+    return read_ahead_bytes / (transfer_s(read_ahead_bytes, drive_bytes_per_s) + READ_AHEAD_PAUSE_S)
+
+
 def hardware_rates(
     gpu: Gpu,
     h2d: float,
@@ -97,6 +117,7 @@ def hardware_rates(
     cpu_attention: float,
     link_latency_s: float = 0.0,
     ssd_latency_s: float = 0.0,
+    unpack_passes: float = DEQUANTISE_PASSES,
 ) -> Rates:
     """Return the rates of a machine: links and SSD as given, the GPU's by its catalogue figures."""
     return Rates(
@@ -111,7 +132,7 @@ def hardware_rates(
         cpu_attention=cpu_attention,
         weight_read=weight_bytes_per_s(gpu),
         kv_read=attention_bytes_per_s(gpu),
-        dequantise=gpu.hbm_bytes_per_s / DEQUANTISE_PASSES,
+        dequantise=gpu.hbm_bytes_per_s / unpack_passes,
         link_latency_s=link_latency_s,
         ssd_latency_s=ssd_latency_s,
     )

@@ -13,7 +13,10 @@ from simkv.sim.fabric import NEXT_STEP, WRITE_BACK, Lane
 from simkv.sim.gauge import Gauge
 from simkv.sim.tiers import ReplicaTiers
 
-_PRIORITY = {"h2d": NEXT_STEP, "ssd_read": NEXT_STEP, "cpu": NEXT_STEP, "d2h": WRITE_BACK, "ssd_write": WRITE_BACK}
+_PRIORITY = dict.fromkeys(("h2d", "ssd_read", "cpu", "copy"), NEXT_STEP) | dict.fromkeys(
+    ("d2h", "ssd_write"), WRITE_BACK
+)
+_WITHIN_DRAM = ("cpu", "copy")
 
 
 class BlockRunner:
@@ -27,14 +30,15 @@ class BlockRunner:
         self.gauge = gauge
         self.rank = rank
         fabric = tiers.host.fabric
-        cpu = Lane(fabric, "cpu", batch.rates.cpu_attention, 0.0, chunk_bytes)
-        fabric.add_reader(cpu)
+        own = {name: Lane(fabric, name, batch.rates.lane(name)[0], 0.0, chunk_bytes) for name in _WITHIN_DRAM}
+        for lane in own.values():
+            fabric.add_reader(lane)
         self.lanes: dict[str, Lane] = {
             "h2d": tiers.h2d,
             "d2h": tiers.d2h,
             "ssd_read": tiers.host.ssd_read,
             "ssd_write": tiers.host.ssd_write,
-            "cpu": cpu,
+            **own,
         }
         self.sent_bytes = dict.fromkeys(self.lanes, 0)
         """Bytes handed to each lane so far."""
@@ -45,7 +49,7 @@ class BlockRunner:
 
     def run(self, block: Block, done: Callable[[], None]) -> None:
         """Start ``block``; ``done()`` is called behind its barrier, never before this returns."""
-        self._stages = stages(block, self.batch.policy, self.batch.rates)[::-1]
+        self._stages = stages(block, self.batch.layer, self.batch.policy, self.batch.rates)[::-1]
         self._done = done
         self._next_stage()
 
@@ -74,7 +78,7 @@ class BlockRunner:
     def _send(self, leg: Leg, done: Callable[[], None]) -> None:
         lane, nbytes = self.lanes[leg.lane], int(leg.amount)
         self.sent_bytes[leg.lane] += nbytes
-        lane.submit(nbytes, int(leg.lane != "cpu"), _PRIORITY[leg.lane], done, most_bytes_per_s=leg.most)
+        lane.submit(nbytes, int(leg.lane not in _WITHIN_DRAM), _PRIORITY[leg.lane], done, most_bytes_per_s=leg.most)
 
     def _compute(self, seconds: float, done: Callable[[], None]) -> None:
         now = self.clock.now
