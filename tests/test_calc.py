@@ -318,8 +318,8 @@ def test_machine_too_small_for_the_weights_is_warned_of(verb: tuple[str, ...]) -
 
 
 def test_break_even_writes_large_rates_without_exponents() -> None:
-    args = ("--model", "deepseek-v3", "--hardware", "p5.48xlarge", "--tp", "8", "--span", "1Ki")
-    assert "10,080 TFLOP/s" in shown("break-even", *args)
+    args = ("--model", "deepseek-v3", "--hardware", "h100-sxm5-80gb", "--tp", "16", "--span", "1Ki")
+    assert "14,210 TFLOP/s" in shown("break-even", *args)
 
 
 def test_help_names_every_calculator() -> None:

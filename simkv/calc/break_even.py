@@ -13,7 +13,7 @@ from simkv.calc.machine import host_link, kv_dtype_line, machine_lines, ssd_read
 from simkv.errors import InputError, Problem
 from simkv.formulas.breakeven import mooncake_bytes_per_s, prefill_flops, throughput_gain_s
 from simkv.formulas.kv_size import check_tensor_parallel, kv_bytes, vector_bytes
-from simkv.formulas.step import peak_flops_per_s, step_cost
+from simkv.formulas.step import flops_efficiency, peak_flops_per_s, step_cost
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.model import ModelShape
@@ -48,13 +48,16 @@ class Machine:
     @property
     def flops_per_s(self) -> float:
         """Achieved FLOP/s of all ranks."""
-        peak = peak_flops_per_s(self.gpu, native_weight_dtype(self.model, self.weight_dtype))
-        return peak * self.efficiency * self.tensor_parallel
+        return peak_flops_per_s(self.gpu, self._dtype) * self.efficiency * self.tensor_parallel
 
     @property
     def efficiency(self) -> float:
         """Share of the peak that linear layers achieve."""
-        return self.gpu.value("flops_efficiency") if self.flops_efficiency is None else self.flops_efficiency
+        return flops_efficiency(self.gpu, self._dtype) if self.flops_efficiency is None else self.flops_efficiency
+
+    @property
+    def _dtype(self) -> str:
+        return native_weight_dtype(self.model, self.weight_dtype)
 
     def prefill_s(self, span_tokens: int) -> float:
         """Time to compute the span alone, in one step."""

@@ -10,7 +10,8 @@ With ``n`` tensor-parallel ranks, every figure below is one rank's, and the step
 
     roofline(F, W) = max(F / A_f,  W / A_w * (1 + kappa * rows / (rows + 64)))
 
-F FLOPs, W weight bytes, A_f = peak * flops_efficiency, A_w = HBM * weight_bandwidth_efficiency. kappa
+F FLOPs, W weight bytes, A_f = peak * flops_efficiency (weights in fp8 on a card that computes in it: the fp8
+peak * flops_fp8_efficiency), A_w = HBM * weight_bandwidth_efficiency. kappa
 (figure ``tile_fill_loss``) is how much slower weights stream through a matrix product whose 64-row tiles
 are full of tokens than through a matrix-vector product: operands and results share the memory system,
 and tiles must be loaded before and drained after their arithmetic.
@@ -40,7 +41,7 @@ for each sequence. It bends where the mean context reaches a window.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from simkv.errors import InputError, Problem
 from simkv.formulas.attention import WindowedAttention, decode_flops_per_pair, prefill_flops_per_pair
@@ -49,7 +50,7 @@ from simkv.formulas.weights import linear_bytes_per_rank, linear_parts_per_rank,
 from simkv.hardware import Gpu
 from simkv.model import DTYPE_BITS, AttentionLayers, ModelShape
 
-Mode = Literal["graphs", "eager", "kernels"]
+Mode = Literal["graphs", "synchronous", "eager", "kernels"]
 TILE_ROWS = 64.0
 """Rows of a matrix product's tile."""
 FOREVER = 1 << 62
@@ -191,6 +192,10 @@ class RooflineStep:
                 attention += window.chunk_s(new, before)
         return self._base(tokens, sequences + len(chunks), sampled) + kv_s * context_tokens + attention
 
+    def linear_s(self, tokens: int) -> float:
+        """Linear layers and experts with the overhead, as profilers of layers sum them: no lm_head, no all-reduce."""
+        return self._token_part(tokens) - self.comm.seconds(tokens)
+
     def _base(self, tokens: int, sequences: int, sampled: int) -> float:
         """Everything but attention."""
         return self._token_part(tokens) + self.sequence_s * sequences + self.head.seconds(sampled)
@@ -236,8 +241,9 @@ def step_cost(
     """Return the step times of ``model`` on ``tensor_parallel`` x ``gpu``.
 
     ``mode``: ``graphs`` (captured graphs, scheduling hidden behind the step before: what engines serve
-    with), ``eager`` (a launch cost a layer on top) or ``kernels`` (the sum of kernel times, no step
-    overhead: what profilers report). fp8 weights compute at the fp8 rate where the card has one; every other
+    with), ``synchronous`` (captured graphs, but the host schedules between two steps: engines up to 2024),
+    ``eager`` (a launch cost a layer on top) or ``kernels`` (the sum of kernel times, no step overhead: what
+    profilers report). fp8 weights compute at the fp8 rate where the card has one; every other
     quantisation is weight-only: fewer bytes, 16-bit arithmetic. The lm_head stays 16-bit.
 
     Raises :class:`InputError` for a split that the heads don't allow, an unknown mode or dtype.
@@ -263,13 +269,22 @@ def step_cost(
 
 def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
     """Achieved FLOP/s of linear layers."""
-    return peak_flops_per_s(gpu, weight_dtype) * gpu.value("flops_efficiency")
+    return peak_flops_per_s(gpu, weight_dtype) * flops_efficiency(gpu, weight_dtype)
+
+
+def flops_efficiency(gpu: Gpu, weight_dtype: str) -> float:
+    """Share of that peak which linear layers achieve."""
+    return gpu.value("flops_fp8_efficiency" if in_fp8(gpu, weight_dtype) else "flops_efficiency")
 
 
 def peak_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
     """Peak FLOP/s of linear layers: the fp8 rate for fp8 weights on fp8 hardware, else the 16-bit rate."""
-    native = weight_dtype == "fp8" and gpu.has_dense_rate("fp8")
-    return gpu.dense_flops_per_s("fp8" if native else "fp16")
+    return gpu.dense_flops_per_s("fp8" if in_fp8(gpu, weight_dtype) else "fp16")
+
+
+def in_fp8(gpu: Gpu, weight_dtype: str) -> bool:
+    """Say whether linear layers are computed in fp8: of fp8 weights, where the card can."""
+    return weight_dtype == "fp8" and gpu.has_dense_rate("fp8")
 
 
 def attention_bytes_per_s(gpu: Gpu) -> float:
@@ -300,9 +315,11 @@ def _overhead_s(model: ModelShape, gpu: Gpu, mode: Mode) -> float:
         return per_layer
     if mode == "graphs":
         return per_layer + gpu.value("step_overhead_s")
+    if mode == "synchronous":
+        return per_layer + gpu.value("step_overhead_s") + gpu.value("host_step_overhead_s")
     if mode == "eager":
         return per_layer + gpu.value("step_overhead_s") + layers * gpu.value("eager_layer_overhead_s")
-    raise InputError(Problem("is not a mode", "use graphs, eager or kernels", path="mode", value=str(mode)))
+    raise InputError(Problem("is not a mode", f"use {', '.join(get_args(Mode))}", path="mode", value=str(mode)))
 
 
 def _linear(model: ModelShape, gpu: Gpu, ranks: int, weight_dtype: str, loss: float) -> Roofline:

@@ -114,6 +114,8 @@ def _rates(rates: Rates, fit: Fit, base: Gpu | None) -> Iterator[Row]:
     if base is None:
         yield "flops_fp32_per_s", rates.flops_per_s, "FLOP/s", "measured"
         return
+    of_sixteen = base.value("flops_fp8_efficiency") / base.value("flops_efficiency")
+    yield "flops_fp8_efficiency", min(1.0, of_sixteen), "1", "assumed"
     share = rates.flops_per_s / base.dense_flops_per_s("fp16")
     for name, figure in base.figures.items():
         if name.startswith("flops_") and name.endswith("_per_s") and name != "flops_fp16_per_s":
@@ -132,6 +134,7 @@ def _overheads(fit: Fit) -> Iterator[Row]:
 def _assumed(known: Mapping[str, Figure]) -> dict[str, Figure]:
     """Return what a machine without a base has no figure of, and needs none: it is part of what was measured."""
     neutral = {
+        "flops_fp8_efficiency": (1.0, "1"), "host_step_overhead_s": (0.0, "s"),
         "tile_fill_loss": (0.0, "1"), "mixed_query_rows": (1.0, "1"), "step_overhead_s": (0.0, "s"),
         "layer_overhead_s": (0.0, "s"), "eager_layer_overhead_s": (0.0, "s"), "sequence_overhead_s": (0.0, "s"),
     }  # fmt: skip

@@ -17,7 +17,7 @@ from simkv.scenario.as_measured import Measured
 FIGURES: Mapping[str, tuple[str, ...]] = {
     "overhead": ("step_overhead_s",),
     "bandwidth": ("weight_bandwidth_efficiency", "attention_bandwidth_efficiency"),
-    "compute": ("flops_efficiency", "attention_flops_efficiency"),
+    "compute": ("flops_efficiency", "flops_fp8_efficiency", "attention_flops_efficiency"),
 }
 """Figures of a GPU that a parameter changes, the one that is shown first."""
 LEAST_FACTOR = 0.1
