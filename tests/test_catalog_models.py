@@ -76,8 +76,8 @@ def test_cache_of_a_long_sequence_grows_by_the_full_layers_only(name: str) -> No
 @pytest.mark.shared
 def test_every_row_of_the_published_table_is_there_under_all_its_names(shared: Path) -> None:
     names = [name for name, _ in table(shared)]
-    # Not of the table: one small enough to calibrate a CPU with, and four that others measured.
-    assert [*names, "smollm2-135m", "llama-7b", "llama-65b", "gpt-j-6b", "bloom-176b"] == list_models()
+    # Not of the table: one small enough to calibrate a CPU with, and five that others measured.
+    assert [*names, "smollm2-135m", "llama-7b", "llama-65b", "gpt-j-6b", "bloom-176b", "llama-3.2-1b"] == list_models()
     for name, row in table(shared):
         assert load_model(row["name"]).name == load_model(row["hf_id"]).name == name
         assert load_model(row["hf_id"].split("/")[1]).name == name
