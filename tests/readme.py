@@ -6,6 +6,9 @@ A block to be filled is a comment and the fence after it::
     ```text
     ...
     ```
+
+What takes minutes comes from a page that another target writes: ``<!-- as in: docs/validation.md -->`` is filled
+with that page's first such fence.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("calc", "curves", "eviction", "sweep")))
 BLOCK = re.compile(r"(<!-- output of: (?P<command>simkv .+?) -->\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
+COPIED = re.compile(r"(<!-- as in: (?P<page>docs/\S+\.md) -->\n```text\n)(?P<text>.*?)(```\n)", re.DOTALL)
 WALL = re.compile(r"\d[\d.,]* ?(?:ms|s|min) (?:of )?(?:wall|real)\b[^\n]*|(?:took|wall(?: time)?:?) [^\n]*")
 _WRITERS = {"run": "", "sweep": "-sweep", "curves": "-curves"}
 """Commands with a result folder, and how its name ends."""
@@ -49,8 +53,17 @@ def run(command: str) -> str:
     return steady(done.stdout, folder, shown)
 
 
+def fence(page: str) -> str:
+    """Return the first fence of text in a page."""
+    found = re.search(r"```text\n(.*?)```\n", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    if found is None:
+        raise RuntimeError(f"{page} has no text to take over")
+    return found[1]
+
+
 def filled(text: str) -> str:
     """Return a README's text with every marked block filled anew."""
+    text = COPIED.sub(lambda block: block[1] + fence(block["page"]) + block[4], text)
     return BLOCK.sub(lambda block: block[1] + run(block["command"]) + block[4], text)
 
 

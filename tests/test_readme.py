@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme import BLOCK, README, ROOT, run
+from tests.readme import BLOCK, COPIED, README, ROOT, fence, run
 
 TEXT = README.read_text("utf-8")
 
@@ -17,6 +17,11 @@ TEXT = README.read_text("utf-8")
 @pytest.mark.parametrize("block", list(BLOCK.finditer(TEXT)), ids=lambda block: block["command"])
 def test_readme_output_equals_that_of_a_run(block: re.Match[str]) -> None:
     assert block["output"] == run(block["command"]), "run: make readme"
+
+
+@pytest.mark.parametrize("block", list(COPIED.finditer(TEXT)), ids=lambda block: block["page"])
+def test_readme_says_what_a_page_says(block: re.Match[str]) -> None:
+    assert block["text"] == fence(block["page"]), "run: make readme"
 
 
 def test_readme_has_a_block_to_check() -> None:

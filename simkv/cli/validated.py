@@ -10,13 +10,16 @@ from typing import Any
 from simkv.cli.guard import printable
 from simkv.cli.table import table
 from simkv.validation.words import (
+    LEFT_OUT,
+    LEFT_OUT_SAID,
+    causes,
     differences,
     error,
     figure,
     group_line,
     last_line,
+    left_out,
     mark,
-    miss_line,
     target_line,
 )
 
@@ -29,7 +32,7 @@ _RIGHT = (1, 2, 3)
 def render(answer: Mapping[str, Any]) -> str:
     """Return an answer as text, at most about 100 columns wide."""
     blocks = [_group(group) for group in answer["groups"]]
-    blocks += [block for block in (_targets(answer), _misses(answer), last_line(answer)) if block]
+    blocks += [block for block in (_targets(answer), _misses(answer), _left_out(answer), last_line(answer)) if block]
     return "\n\n".join(blocks)
 
 
@@ -81,9 +84,15 @@ def _targets(answer: Mapping[str, Any]) -> str:
 
 
 def _misses(answer: Mapping[str, Any]) -> str:
-    of_shares = differences(answer)
-    lines = [line for miss in answer["summary"]["misses"] for line in _wrapped(miss_line(miss, of_shares), "  ")]
+    lines: list[str] = []
+    for cause, ones in causes(answer):
+        lines += [*_wrapped(f"{cause}:", "  "), *_wrapped("; ".join(ones), "    ")]
     return "\n".join(["What misses", *lines]) if lines else ""
+
+
+def _left_out(answer: Mapping[str, Any]) -> str:
+    rows = left_out(answer)
+    return "\n".join([*_wrapped(LEFT_OUT_SAID), table(LEFT_OUT, rows, (2, 3, 4, 5))]) if rows else ""
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

@@ -12,12 +12,15 @@ from typing import Any
 
 from simkv.validation.read import PAGE
 from simkv.validation.words import (
+    LEFT_OUT,
+    LEFT_OUT_SAID,
+    causes,
     differences,
     error,
     figure,
     group_line,
+    left_out,
     mark,
-    miss_line,
     size,
     summary,
     target_line,
@@ -68,23 +71,13 @@ def _targets(answer: Mapping[str, Any]) -> str:
 
 
 def _misses(answer: Mapping[str, Any]) -> str:
-    of_shares = differences(answer)
-    lines = _list(miss_line(miss, of_shares) for miss in answer["summary"]["misses"])
+    lines = _list(f"{cause} ({'; '.join(ones)})" for cause, ones in causes(answer))
     return f"## What misses, and why\n\n{lines}" if lines else ""
 
 
 def _left_out(answer: Mapping[str, Any]) -> str:
-    rows: Sequence[Mapping[str, Any]] = answer["summary"]["leave_one_family_out"]
-    if not rows:
-        return ""
-    cells = [[_cell(name, value) for name, value in row.items()] for row in rows]
-    head = [name.replace("_", " ").capitalize() for name in rows[0]]
-    said = "Errors of a GPU family's step times where its own measurements are left out of the fit."
-    return f"## With a GPU family left out\n\n{said}\n\n{_table(head, cells)}"
-
-
-def _cell(name: str, value: Any) -> str:
-    return size(value) if isinstance(value, float) else str(value)
+    rows = left_out(answer)
+    return f"## With a GPU family left out\n\n{LEFT_OUT_SAID}.\n\n{_table(LEFT_OUT, rows)}" if rows else ""
 
 
 def _group(group: Mapping[str, Any]) -> str:

@@ -9,6 +9,12 @@ from simkv.results.quantity import digits, seconds
 from simkv.validation.expected import written
 
 Row = Mapping[str, Any]
+_LEFT = ("fitted", "case_left_out", "family_left_out")
+LEFT_OUT = ("Family", "Cards", "Figures", "Fitted", "Case left out", "Family left out")
+LEFT_OUT_SAID = (
+    "Step times, as fitted, with each case left out of its family's fit, and with figures of the other families alone: "
+    "median error / largest"
+)
 STATES = ("judged", "fitted", "skipped", "failed")
 
 
@@ -56,10 +62,12 @@ def summary(answer: Mapping[str, Any]) -> list[str]:
 def last_line(answer: Mapping[str, Any]) -> str:
     """Return how much was judged, and how many targets hold."""
     found = answer["summary"]
-    missed, held = sum(not target["pass"] for target in found["targets"]), len(found["targets"])
-    counts = ", ".join(f"{found[name]} {name}" for name in STATES if found[name])
-    said = f"{missed} of {held} targets missed" if missed else f"all {held} targets hold"
-    return f"{found['cases']} cases, {found['observations']} observations ({counts}): {said}."
+    held, counts = found["targets"], [f"{found[name]} {name}" for name in STATES if found[name]]
+    parts = [
+        _counted(found["cases"], "case"),
+        f"{_counted(found['observations'], 'observation')} ({', '.join(counts)})",
+    ]
+    return f"{', '.join(parts)}: {sum(one['pass'] for one in held)} of {_counted(len(held), 'target')} met."
 
 
 def group_line(group: Mapping[str, Any]) -> str:
@@ -92,12 +100,28 @@ def target_line(target: Mapping[str, Any], differences: Mapping[str, bool]) -> s
     return f"{name}{worst} {value}, at most {limit}: {verdict(target['pass'])}"
 
 
-def miss_line(miss: Mapping[str, Any], differences: Mapping[str, bool]) -> str:
-    """Return what misses, by how much, and why as far as it is known."""
-    of_shares = differences[miss["group"]]
-    limit = f", at most {limit_of(miss['limit'], of_shares)}" if miss["limit"] is not None else ""
-    off = f"{error(miss['error'], of_shares)}{limit}" if miss["error"] is not None else "no prediction"
-    return f"{miss['id']}: {off}; {miss['because'] or 'cause not known'}"
+def causes(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return what misses by its cause: group and cause, and each observation with its error."""
+    of_shares = differences(answer)
+    found: dict[str, list[str]] = {}
+    for miss in answer["summary"]["misses"]:
+        off = "no prediction" if miss["error"] is None else error(miss["error"], of_shares[miss["group"]])
+        cause = f"{miss['group']}: {miss['because'] or 'cause not known'}"
+        found.setdefault(cause, []).append(f"{miss['id']} {off}")
+    return list(found.items())
+
+
+def left_out(answer: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the errors with a GPU family left out of the fit as rows under :data:`LEFT_OUT`; often none."""
+    rows = answer["summary"]["leave_one_family_out"]
+    return [
+        (row["family"], row["cards"], str(row["observations"]), *(_sizes(row, what) for what in _LEFT)) for row in rows
+    ]
+
+
+def _sizes(row: Row, what: str) -> str:
+    middle, largest = (100 * row[f"{of}_{what}"] for of in ("median", "largest"))
+    return f"{middle:.1f} / {largest:.1f} %"
 
 
 def differences(answer: Mapping[str, Any]) -> dict[str, bool]:
@@ -108,6 +132,10 @@ def differences(answer: Mapping[str, Any]) -> dict[str, bool]:
 def verdict(holds: bool | None) -> str:
     """Return whether a target holds, in a word."""
     return "not judged" if holds is None else "holds" if holds else "MISSED"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _signed(percent: float) -> str:
