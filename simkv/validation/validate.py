@@ -8,6 +8,7 @@ from typing import Any
 from simkv.errors import unknown
 from simkv.jobs.workers import Workers
 from simkv.validation.answer import answer_of
+from simkv.validation.families import leave_one_out
 from simkv.validation.groups import BY_NAME
 from simkv.validation.read import Read, own_cases, read_cases
 from simkv.validation.study import study
@@ -22,12 +23,14 @@ def validate(
 ) -> dict[str, Any]:
     """Return the answer to the cases of a file, or to those that come with simkv (None); ``only``: of these groups.
 
-    ``data`` is the folder of traces that some cases need. Raises InputError for a group that isn't one, and for
-    everything that is wrong with the file.
+    ``data`` is the folder of traces that some cases need. Of simkv's own cases the answer also has the errors with each
+    GPU family left out of the fit. Raises InputError for a group that isn't one, and for everything that is wrong with
+    the file.
     """
     wanted = _groups(only)
     read = [one for one in _cases(cases) if one.case.group in wanted]
-    return answer_of(study(read, data, workers, report))
+    rows = study(read, data, workers, report)
+    return answer_of(rows, leave_one_out(read) if cases is None else ())
 
 
 def _cases(path: str | None) -> list[Read]:
