@@ -7,7 +7,8 @@ start to end). ``docs/architecture.md`` follows a request through them.
 Floor by floor; nothing imports upward:
 
 - ``errors`` what can be wrong, and how it is said; ``units`` text to SI and back; ``rng`` named random streams;
-  ``interrupt`` Ctrl-C where it does no harm; ``files`` written whole or not at all
+  ``interrupt`` Ctrl-C where it does no harm; ``files`` written whole or not at all;
+  ``reading`` of regular files, up to a size
 - ``model/`` shapes of models, those of any config.json included; ``hardware`` what accelerators can do; ``instances``
   whole machines, their drives and prices; ``catalog/`` all of them by name, from ``data/``
 - ``profile/`` calibration profiles: what a machine was measured to do, as a file

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from simkv.errors import InputError, Problem
+from simkv.reading import read_bounded
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
@@ -66,11 +67,10 @@ def read_text(path: str) -> str:
     try:
         if os.path.isdir(path):
             raise InputError(Problem("is a folder", "name a scenario file in it", shown))
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_bounded(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        mend = _mend_missing(path) if "No such" in reason else ""
+        mend = _mend_missing(path) if isinstance(error, FileNotFoundError) else "name a scenario file (YAML)"
         raise InputError(Problem(f"can't be read: {reason}", mend, shown)) from None
     if len(data) > MAX_BYTES:
         raise InputError(Problem("is longer than 1 MiB", "a scenario is a few dozen lines of YAML", shown))

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from simkv.errors import InputError, Problem
+from simkv.reading import read_bounded
 
 FILE_NAME = "config.json"
 MAX_BYTES = 16 << 20
 """The longest known (quantised models that list every layer) are below 1 MiB."""
 _LFS = "version https://git-lfs.github.com/spec/"
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|\n')
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|\n')
 
 Path = tuple[str, ...]
 
@@ -42,7 +43,8 @@ def _keys(text: str) -> Iterator[tuple[Path, int]]:
     line, last = 1, ""
     around: list[str | None] = []
     """Of each open bracket the key before it; None for a list's."""
-    for token in _TOKEN.findall(text):
+    for match in _TOKEN.finditer(text):
+        token = match.group()
         if token == "\n":
             line += 1
         elif token in "{[":
@@ -84,8 +86,7 @@ def read_source(path: str) -> tuple[dict[str, Any], Source]:
 def _text(file: str) -> str:
     shown = file if file.isprintable() else ascii(file)
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read_bounded(file, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(Problem(f"can't be read: {reason}", f"name a model's {FILE_NAME}", shown)) from None

@@ -14,10 +14,10 @@ from simkv.planner.observed.bench import read_run, tool_of
 from simkv.planner.observed.fields import Fields
 from simkv.planner.observed.requests_log import is_log, read_log
 from simkv.planner.observed.types import Observed
+from simkv.reading import read_bounded
 from simkv.units import shown
 
 MOST_BYTES = 256 << 20
-_PIECE_BYTES = 1 << 20
 KNOWN = (
     "give what vllm bench serve --save-result or sglang.bench_serving --output-file wrote, or a log of requests "
     "(JSON Lines with queued_ts, first_token_ts, last_token_ts, input_toks, output_toks)"
@@ -47,16 +47,13 @@ def read_observed(path: str) -> Observed:
 
 def _text(path: str) -> str:
     try:
-        data = bytearray()
-        with open(path, "rb") as file:
-            while piece := file.read(_PIECE_BYTES):
-                data += piece
-                if len(data) > MOST_BYTES:
-                    _refuse(f"is larger than {MOST_BYTES >> 20} MiB", path, mend="leave out generated texts")
+        data = read_bounded(path, MOST_BYTES)
     except OSError as error:
         _refuse(f"can't be read: {error.strerror or error}", path)
     except ValueError:
         _refuse("is no file name", path)
+    if len(data) > MOST_BYTES:
+        _refuse(f"is larger than {MOST_BYTES >> 20} MiB", path, mend="leave out generated texts")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
