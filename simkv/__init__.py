@@ -20,7 +20,7 @@ Floor by floor; nothing imports upward:
 - ``scenario/`` YAML to a resolved scenario, and where each value came from
 - ``results/`` metrics, warnings, verdict, the result folder; ``firstorder`` the closed
   forms beside it; ``baselines`` what it is compared with, ``reruns`` those that scenarios
-  have in common; ``simulation`` one scenario with its baselines
+  have in common; ``simulation`` one scenario with its baselines; ``estimate/`` what that will take
 - ``hitrate/`` what caches of any size hit of a trace, without time; ``plots/`` figures
 - ``calc/`` closed forms with figures put in, each with formula, inputs and answer
 - ``calibrate/`` measures this machine, fits what it measured, verifies the model by a real run; the only user of torch
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Scenario,
         SimkvError,
         Sweep,
+        Validation,
         break_even,
         calibration,
         concurrency,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         sweep,
         t_avg,
         t_avg_of,
+        validate,
     )
 
 __version__ = "0.1.0"
@@ -81,6 +83,7 @@ __all__ = [
     "Scenario",
     "SimkvError",
     "Sweep",
+    "Validation",
     "break_even",
     "calibration",
     "concurrency",
@@ -97,6 +100,7 @@ __all__ = [
     "sweep",
     "t_avg",
     "t_avg_of",
+    "validate",
 ]
 """What programs and notebooks use: names of ``simkv.api``, which is loaded when one of them is first asked for."""
 

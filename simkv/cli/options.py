@@ -15,6 +15,10 @@ ClusterOption = Annotated[
     str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler: tcp://HOST:8786.")
 ]
 
+LongOption = Annotated[
+    bool, typer.Option("--long", help="Start even what will take days, or more memory than there is.")
+]
+
 
 def seeded(assignments: Sequence[str] | None, seed: int | None) -> list[str]:
     """Return what ``--set`` gives, and ``run.seed`` as ``--seed`` has it, which wins."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simkv.cli.options import result_folder
+from simkv.cli.options import LongOption, result_folder
 from simkv.cli.tracing import Trace, TraceOption, WindowOption
 
 if TYPE_CHECKING:
@@ -37,8 +37,12 @@ def run(
     ] = False,
     trace_out: TraceOption = None,
     trace_window: WindowOption = None,
+    insist: LongOption = False,
 ) -> None:
     """Simulate SCENARIO and write its result folder."""
+    from simkv.cli.lasting import announce
+    from simkv.estimate import estimate
+    from simkv.results.write import check_out
     from simkv.scenario.resolve import resolve
 
     values = list(assignments or ())
@@ -51,7 +55,9 @@ def run(
     _one_seed(resolved)
     folder = result_folder(out, resolved.scenario.name)
     trace = Trace(trace_out, trace_window, folder)
-    _simulate(resolved, folder, as_json, audit, step_exact, trace)
+    check_out(folder, resolved.scenario.name)
+    told = announce(estimate(resolved, step_exact=step_exact, audit=audit), resolved, insist)
+    _simulate(resolved, folder, as_json, audit, step_exact, trace, told)
 
 
 def _one_seed(resolved: Resolved) -> None:
@@ -66,21 +72,25 @@ def _one_seed(resolved: Resolved) -> None:
         )
 
 
-def _simulate(resolved: Resolved, folder: Path, as_json: bool, audit: bool, step_exact: bool, trace: Trace) -> None:
+def _simulate(
+    resolved: Resolved, folder: Path, as_json: bool, audit: bool, step_exact: bool, trace: Trace, told: bool
+) -> None:
     from simkv.cli.interrupt import INTERRUPTED, Interrupt
+    from simkv.cli.lasting import Lasting
     from simkv.cli.progress import Progress
-    from simkv.results.write import check_out, summary_text, write_result
+    from simkv.results.write import summary_text, write_result
     from simkv.sim.record.recording import PLAYER
     from simkv.simulation import run_scenario
 
     gc.freeze()  # what is loaded by now stays, and what a run makes is mostly gone when it has been looked at once
     gc.set_threshold(100_000, 20, 20)
-    check_out(folder, resolved.scenario.name)
     with Interrupt() as interrupt, Progress() as shown:
+        lasting = Lasting(shown.say, told)
 
         def progress(fraction: float) -> None:
             interrupt.check()
             shown(fraction)
+            lasting(fraction)
 
         record = (PLAYER, *trace.wanted)
         result = run_scenario(resolved, step_exact=step_exact, audit=audit, progress=progress, record=record)
