@@ -34,14 +34,15 @@ def batch_mean(values: NDArray[Any]) -> Mean:
 
 
 def beside(name: str, values: NDArray[Any], oracle: float) -> dict[str, float]:
-    """Return a metric, the oracle that is expected of it, and how far it may be from that: half its interval.
-
-    Raises InputError where the interval is too wide to tell.
-    """
+    """Return a metric, the oracle that is expected of it, and how far it may be from that: half its interval."""
     mean = batch_mean(values)
-    tolerance = mean.half_width / oracle
-    if not tolerance <= NARROW:
-        what = f"leave {name} known to {tolerance:.0%} only, and {NARROW:.0%} would tell"
-        mend = "give more, or a smaller load"
-        raise InputError(Problem(what, mend, path="queue.requests", value=str(values.size)))
-    return {name: mean.value, f"{name}.expected": oracle, f"{name}.tolerance": tolerance}
+    return {name: mean.value, f"{name}.expected": oracle, f"{name}.tolerance": mean.half_width / oracle}
+
+
+def narrow(found: dict[str, float]) -> dict[str, float]:
+    """Return ``found``. Raises InputError where an interval is too wide to tell."""
+    for name, tolerance in found.items():
+        if name.endswith(".tolerance") and not tolerance <= NARROW:
+            what = f"leave {name.removesuffix('.tolerance')} known to {tolerance:.0%} only, and {NARROW:.0%} would tell"
+            raise InputError(Problem(what, "give more, or a smaller load", path="queue.requests"))
+    return found

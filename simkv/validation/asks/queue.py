@@ -32,6 +32,7 @@ from typing import Any
 
 from simkv.errors import InputError, Problem
 from simkv.validation.asks import queue_caches, queue_runs
+from simkv.validation.asks.interval import narrow
 from simkv.validation.asks.queue_sections import Queue, System
 from simkv.validation.asks.section import section_of, wanted
 from simkv.validation.question import Question
@@ -51,7 +52,7 @@ _ANSWERS: dict[str, Callable[[Any], dict[str, float]]] = {
 def answer(question: Question) -> dict[str, float]:
     """Return the metrics wanted, each with what theory expects of it. Raises InputError for a wrong section."""
     section = _section(question)
-    return wanted(question, _ANSWERS[section.system](section))
+    return narrow(wanted(question, _ANSWERS[section.system](section)))
 
 
 def check(question: Question) -> None:
