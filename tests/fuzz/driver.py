@@ -27,6 +27,7 @@ PEAK_BYTES = 1 << 30
 LIMIT_S = 20.0
 LONG = "this run takes"
 """What stderr says before a run that takes long."""
+_HEAVY = (".calibrate", ".pdf", ".cluster", ".__main__")
 _LOOK_S = 0.5
 _LONGEST_MESSAGE = 64 << 10
 _LONGEST_LINE = 4000
@@ -47,15 +48,16 @@ class Judged:
 
 def preload() -> None:
     """Import what commands import when they are asked, so that a fork has it."""
-    import scipy.stats.qmc  # noqa: F401
+    import importlib
+    import pkgutil
 
-    import simkv.api
-    import simkv.cli
-    import simkv.results.write
-    import simkv.simulation
-    import simkv.sweeps.study
-    import simkv.validation.study  # noqa: F401
+    import simkv
 
+    for name in ("pyarrow.parquet", "pandas", "scipy.stats.qmc", "yaml"):
+        importlib.import_module(name)
+    for found in pkgutil.walk_packages(simkv.__path__, "simkv."):
+        if not any(part in found.name for part in _HEAVY):
+            importlib.import_module(found.name)
     gc.collect()
     gc.freeze()
 
@@ -244,6 +246,6 @@ def _remove(folder: Path) -> None:
     """Remove ``folder``, whatever was done to its permissions."""
     for place, folders, _ in os.walk(folder):
         for name in folders:
-            with contextlib.suppress(OSError):
-                os.chmod(os.path.join(place, name), 0o700, follow_symlinks=False)
+            if not os.path.islink(inside := os.path.join(place, name)):
+                os.chmod(inside, 0o700)
     shutil.rmtree(folder, ignore_errors=True)
