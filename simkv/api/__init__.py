@@ -25,6 +25,7 @@ from simkv.api.runs import Run, run
 from simkv.api.scenarios import Scenario, load_scenario
 from simkv.api.shown import Picture
 from simkv.api.sweeps import Sweep, sweep
+from simkv.api.validation import Validation, validate
 from simkv.errors import InfeasibleError, InputError, LawError, SimkvError
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Scenario",
     "SimkvError",
     "Sweep",
+    "Validation",
     "break_even",
     "calibration",
     "concurrency",
@@ -56,4 +58,5 @@ __all__ = [
     "sweep",
     "t_avg",
     "t_avg_of",
+    "validate",
 ]
