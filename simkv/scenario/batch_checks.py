@@ -31,7 +31,32 @@ def batch_idle_paths(s: Scenario) -> tuple[Path, ...]:
         idle += [("engine", "cpu_attention"), ("engine", "cpu_attention_rate")]
     if not engine.overlap:
         idle.append(("engine", "schedule"))
-    return tuple(idle)
+    return (*idle, *(("engine", "io", key) for key, used in _io_in_use(s).items() if not used))
+
+
+def _io_in_use(s: Scenario) -> dict[str, bool]:
+    """Return which keys of ``engine.io`` decide something in this scenario."""
+    engine = s.engine
+    io, place = engine.io, engine.placement
+    assert io is not None and place is not None, "of the preset"
+    in_dram = {"weights": place.weights[1] > 0, "kv": place.kv[0] < 100}
+    loaded = {"weights": in_dram["weights"], "kv": in_dram["kv"] and not engine.cpu_attention}
+    unpinned = any(loaded[part] and not pinned for part, pinned in (("weights", io.pin_weights), ("kv", io.pin_kv)))
+    expanded = bool(engine.cpu_attention) and in_dram["kv"]
+    on_disk = any(sum(pair) < 100 for pair in place.model_dump().values())
+    return {
+        "pin_weights": loaded["weights"],
+        "pin_kv": in_dram["kv"],
+        "staging": unpinned,
+        "copy_rate": (unpinned and io.staging == "engine") or (expanded and io.expand_kv != "never"),
+        "pageable_rate": unpinned and io.staging == "driver",
+        "load_efficiency": loaded["weights"] and io.pin_weights,
+        "kv_store_rate": in_dram["kv"] and not io.pin_kv,
+        "read_ahead": on_disk,
+        "expand_kv": expanded,
+        "unpack_passes": "int4" in (engine.weight_dtype, engine.kv_dtype),
+        "whole_matrices": place.weights[0] < 100,
+    }
 
 
 def batch_faults(s: Scenario, given: Given) -> Iterator[Fault]:
@@ -67,6 +92,8 @@ def batch_faults(s: Scenario, given: Given) -> Iterator[Fault]:
                 )
     if not engine.cpu_attention and given(("engine", "cpu_attention_rate")):
         yield Fault(("engine", "cpu_attention_rate"), "does nothing without cpu_attention", "write cpu_attention: true")
+    if engine.io is not None and engine.io.staging == "engine" and given(("engine", "io", "pageable_rate")):
+        yield Fault(("engine", "io", "pageable_rate"), "does nothing with staging: engine", "write staging: driver")
     yield from _stranded(s)
     if not engine.overlap and given(("engine", "schedule")):
         yield Fault(("engine", "schedule"), "does nothing without overlap", "write overlap: true, or leave it out")
@@ -82,7 +109,22 @@ def _stranded(s: Scenario) -> Iterator[Fault]:
     stored_below, stored_on_disk = (found["kv"] or found["activations"] for found in (below, on_disk))
     uplink = s.link.uplink.bandwidth if s.link.uplink is not None else 1.0
     attended = bool(engine.cpu_attention) and below["kv"]
+    io, in_use = engine.io, _io_in_use(s)
+    assert io is not None, "of the preset"
     needed: tuple[tuple[Path, float | None, bool, str], ...] = (
+        (("engine", "io", "copy_rate"), io.copy_rate, in_use["copy_rate"], "the CPU copies at it"),
+        (
+            ("engine", "io", "pageable_rate"),
+            io.pageable_rate,
+            io.pageable_rate is not None and in_use["pageable_rate"],
+            "memory that isn't pinned is transferred",
+        ),
+        (
+            ("engine", "io", "kv_store_rate"),
+            io.kv_store_rate,
+            io.kv_store_rate is not None and in_use["kv_store_rate"],
+            "KV is stored below the GPU",
+        ),
         (("link", "h2d"), s.link.h2d, any(below.values()), "the GPU reads what is placed below it"),
         (("link", "d2h"), s.link.d2h, stored_below, "KV or activations are placed below the GPU"),
         (("link", "duplex"), s.link.duplex, any(below.values()), "something is placed below the GPU"),

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
+from simkv.formulas.placement.policy import Expands
 from simkv.scenario.base import Section, fault
 from simkv.scenario.quantity import FractionAboveZero, NumberAboveZero, Quantity, Rate, Size, SmallCount
 
@@ -40,10 +41,10 @@ Overlap = Annotated[
     StrictBool | None, Field(description="Batch mode: move and compute at once; false: one after the other")
 ]
 Schedule = Annotated[
-    Literal["loads_first", "at_once"] | None,
+    Literal["loads_first", "reads_first", "at_once"] | None,
     Field(
         description="Batch mode, with overlap: while decoding, what goes onto the GPU goes before the rest of its "
-        "block (as FlexGen's cost model has it), or everything at once"
+        "block (as FlexGen's cost model has it), what SSD reads as well, or everything at once"
     ),
 ]
 CpuAttention = Annotated[StrictBool | None, Field(description="Batch mode: decoding attends to KV below the GPU there")]
@@ -85,7 +86,11 @@ class HostIo(Section):
         ),
     ]
     expand_kv: Annotated[
-        StrictBool, Field(description="Attention on the CPU writes KV out once for each head of the queries")
+        Expands,
+        Field(
+            description="Attention on the CPU first writes KV out in 32 bits, once for each head of the queries: "
+            "never, where heads of KV are repeated, or always"
+        ),
     ]
     unpack_passes: Annotated[
         NumberAboveZero, Field(description="Passes over device memory that unpacking int4 takes, of its 16-bit form")

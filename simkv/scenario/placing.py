@@ -66,6 +66,7 @@ def policy_of(engine: Engine, layer: LayerShape) -> BatchPolicy:
         overlap=bool(engine.overlap),
         cpu_attention=bool(engine.cpu_attention),
         loads_first=engine.schedule != "at_once",
+        reads_first=engine.schedule == "reads_first",
         stages_weights=by_engine and not io.pin_weights,
         stages_kv=by_engine and not io.pin_kv,
         expands_kv=io.expand_kv,

@@ -8,6 +8,7 @@ Chains of a block run side by side, the legs of a chain one after the other:
 
     prefill           SSD read, h2d  |  d2h, SSD write  |  attention on the CPU, GPU
     decoding, after   h2d            :  SSD read  |  d2h  |  SSD write  |  attention on the CPU, GPU
+      or              SSD read, h2d  :  d2h  |  SSD write  |  attention on the CPU, GPU
     no overlap        SSD read, h2d, attention on the CPU, GPU, d2h, SSD write
 
 Decoding, the loads go first because FlexGen's measured runs say so (``T_gen = c2g + max(...)``); what SSD reads then
@@ -102,6 +103,8 @@ def stages(block: Block, layer: LayerShape, policy: BatchPolicy, rates: Rates) -
     plan: list[list[Chain]]
     if not policy.overlap:
         plan = [[(read, *(leg for stage in ahead for chain in stage for leg in chain), *load, *compute, *down, *write)]]
+    elif policy.loads_first and policy.reads_first and block.token > 0:
+        plan = [*ahead, [(read, *load)], [down, write, compute]]
     elif policy.loads_first and block.token > 0:
         plan = [*ahead, [load], [(read,), down, write, compute]]
     else:
@@ -182,6 +185,7 @@ class _Schedule:
         self.sizes = policy.gpu_batches(job.sequences)
         self.attends = policy.placement.kv.gpu if policy.cpu_attention else 1.0
         self.weights = policy.placement.weights.split(layer.weight_bytes)
+        self.expands = policy.expands_kv == "always" or (policy.expands_kv == "repeated" and layer.kv_groups > 1)
 
     def blocks(self) -> Iterator[Block]:
         yield Block(PROLOGUE, 0, 0, h2d=self.weights[1], up=self.weights[2], weights=self.weights[1])
@@ -249,7 +253,7 @@ class _Schedule:
         block.cpu = dram + ssd
         if block.cpu:
             travels = round(self.layer.query_bytes * size * block.cpu / (gpu + block.cpu))
-            if self.policy.expands_kv and self.layer.kv_groups > 1:
+            if self.expands:
                 block.cpu *= self.layer.kv_groups
                 block.copied = EXPANDED_BYTES // WIDE_BYTES * block.cpu
             block.d2h += travels

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+Expands = Literal["never", "repeated", "always"]
+"""When KV is written out: where several heads of queries share one of KV, or whatever the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,14 @@ class BatchPolicy:
     """Decoding attends to KV below the GPU where it lies; only queries and results travel."""
     loads_first: bool = True
     """While decoding, what goes onto the GPU goes before everything else of its block (FlexGen's cost model)."""
+    reads_first: bool = False
+    """With ``loads_first``: so does what SSD reads, which is for this block then."""
     stages_weights: bool = False
     """Weights in DRAM aren't pinned: the thread that launches everything copies each to pinned memory first."""
     stages_kv: bool = False
     """The same of KV on its way up."""
-    expands_kv: bool = False
-    """Before attention on the CPU, the heads of KV are written out once for each head of the queries."""
+    expands_kv: Expands = "never"
+    """Before attention on the CPU, KV is written out in 32 bits, once for each head of the queries."""
 
     @property
     def sequences(self) -> int:
