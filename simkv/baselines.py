@@ -28,7 +28,12 @@ def without_offload(config: SystemConfig) -> SystemConfig:
     """Return the same system with all KV in VRAM and nothing below."""
     return replace(
         config,
-        engine=replace(config.engine, preemption="recompute"),
+        engine=replace(
+            config.engine,
+            preemption="recompute",
+            prefix_caching=config.engine.prefix_caching and config.engine.keeps_vram,
+            keeps_vram=True,
+        ),
         dram=replace(config.dram, capacity_bytes=0.0),
         ssd=replace(config.ssd, capacity_bytes=0.0),
         offload=replace(config.offload, write="never", prefetch="none"),

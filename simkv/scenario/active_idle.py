@@ -9,6 +9,8 @@ ACTIVE_IDLE: dict[Path, str] = {
     ("engine", "load"): "prompts stream what is below VRAM layer by layer",
     ("engine", "reserve_full_prompt"): "a sequence takes its share for the whole prompt at once",
     ("engine", "store_outputs"): "offload.write says what is written below VRAM",
+    ("engine", "host_cost_per_block"): "offload.host_cost_per_block is of running sequences' blocks",
+    ("engine", "host_cost_per_load"): "offload.host_cost_per_step is of running sequences' steps",
     ("offload", "when_full"): "sequences are admitted where all that must leave VRAM has room below it",
     ("offload", "eviction", "unit"): "what is evicted is a piece of a block",
     ("link", "descriptors_per_block"): "a (block, layer) piece is one descriptor, a streamed layer one a sequence",

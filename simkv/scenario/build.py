@@ -97,13 +97,25 @@ def engine_config(resolved: Resolved) -> EngineConfig:
         max_num_batched_tokens=engine.max_num_batched_tokens,
         max_model_len=engine.max_model_len,
         scheduling=engine.scheduling,
-        prefix_caching=engine.prefix_caching,
+        prefix_caching=engine.prefix_caching or finds_below(resolved.scenario),
+        keeps_vram=engine.prefix_caching or not finds_below(resolved.scenario),
         reserve_full_prompt=engine.reserve_full_prompt,
         load=engine.load,
         store_outputs=engine.store_outputs,
         preemption=engine.preemption,
         side=side_blocks(layout, engine) if layout is not None else None,
+        host_block_s=engine.host_cost_per_block or 0.0,
+        host_load_s=engine.host_cost_per_load or 0.0,
     )
+
+
+CONNECTORS = ("vllm", "vllm-tiering", "lmcache")
+"""Presets of vLLM, whose connectors find blocks below VRAM whether or not VRAM itself keeps prefixes."""
+
+
+def finds_below(scenario: Scenario) -> bool:
+    """Say whether lower tiers are asked about prompts even where VRAM keeps nothing of them."""
+    return scenario.engine.preset in CONNECTORS and scenario.tiers.dram.exists and not scenario.active
 
 
 def side_blocks(layout: PageLayout, engine: Engine) -> SideBlocks | None:

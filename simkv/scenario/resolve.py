@@ -175,8 +175,17 @@ class _Filler:
                 self._fill(f"offload.prefetch.{key}", None, "")
         for key in idle_writing(self.scenario):
             self._fill(f"offload.{key}", type(offload).model_fields[key].default, loading.DEFAULT)
+        if self._host_is_idle():
+            for key in ("host_cost_per_block", "host_cost_per_load"):
+                if not self._layers.given(("engine", key)):
+                    self._fill(f"engine.{key}", None, "")
         if self.scenario.engine.store_outputs and not offload.write.startswith("write_through"):
             self._fill("engine.store_outputs", False, loading.DEFAULT)
+
+    def _host_is_idle(self) -> bool:
+        """Say whether no lower tier is asked about prompts, or an abstract machine's steps are all that takes time."""
+        s = self.scenario
+        return isinstance(s.hardware, InlineHardware) or not s.tiers.dram.exists or s.active
 
     def pool(self) -> None:
         """Fill in dtypes, the longest sequence and the number of KV blocks."""

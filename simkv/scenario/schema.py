@@ -157,6 +157,15 @@ class Engine(Section):
         default=None,
         description="Step times of a calibration profile: over KV in one piece, or gathered through a block table",
     )
+    host_cost_per_block: Time | None = Field(
+        default=None,
+        description="Prefix reuse: CPU time between two steps for each block of a prompt that lower "
+        "tiers are asked about; absent: the engine's own, none on abstract hardware",
+    )
+    host_cost_per_load: Time | None = Field(
+        default=None,
+        description="Prefix reuse: the same for each request that is held for its load, on top",
+    )
     attention_backend: Backend | None = Field(
         default=None, description="Kernels of attention: flash (FlashAttention, FlashInfer; absent: this), or triton"
     )

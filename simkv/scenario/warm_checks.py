@@ -31,6 +31,8 @@ def cannot_warm(s: Scenario) -> tuple[str, str] | None:
         return "stages warm the tiers for each other", "leave it out"
     if isinstance(getattr(load, "arrival", None), ReadyQueueArrival):
         return "its sessions all begin at once, so nothing comes before them", "leave it out"
+    if getattr(load, "stored", None):
+        return "workload.stored says what tiers hold beforehand", "leave one of the two out"
     if isinstance(load, BatchWorkload) and load.interval is None:
         return "there is one batch, and nothing comes before it", "give workload.interval, or leave it out"
     if s.active and not (s.engine.prefix_caching and keeps_prefixes(s)):

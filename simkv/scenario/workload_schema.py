@@ -5,7 +5,8 @@
 
 * all but trace, clients and fitted: ``requests`` (count; ``run.duration`` also bounds), ``system_prompt
   {tokens, variants}`` shared by requests that draw the same variant, ``mix {class: share}``
-* ``plain``: ``arrival``, ``prompt_tokens``, ``output_tokens``; each prompt is private
+* ``plain``: ``arrival``, ``prompt_tokens``, ``output_tokens``, ``stored`` (share of the prompts that lower tiers hold
+  beforehand); each prompt is private
 * ``sessions``: ``arrival`` (of sessions), ``turns``, ``think_time``, ``prompt_tokens`` (new user tokens of
   a turn), ``first_prompt_tokens`` (of the first turn, where it differs), ``output_tokens``, ``max_context``
   (a session ends before its context would be longer)
@@ -155,6 +156,16 @@ class PlainWorkload(_Synthetic):
 
     kind: Literal["plain"]
     arrival: StagedArrival
+    stored: FractionAboveZero | None = Field(
+        default=None,
+        description="Share of the prompts, evenly spread, that have passed the tiers untimed before the run",
+    )
+
+    @model_validator(mode="after")
+    def _stored_are_so_many(self) -> Self:
+        if self.stored is not None and (self.requests is None or isinstance(self.arrival, StagesArrival)):
+            raise fault("needs to know of how many requests", "give workload.requests, and no stages", key="stored")
+        return self
 
 
 class SessionsWorkload(_Synthetic):

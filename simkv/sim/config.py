@@ -98,12 +98,18 @@ class EngineConfig:
     max_model_len: int
     scheduling: Scheduling = "fcfs"
     prefix_caching: bool = True
+    keeps_vram: bool = True
+    """False: VRAM forgets what nobody holds any more, and only lower tiers are found again."""
     reserve_full_prompt: bool = True
     load: Load = "hold"
     store_outputs: bool = False
     preemption: Preemption = "recompute"
     side: SideBlocks | None = None
     """None: every layer's cache grows."""
+    host_block_s: float = 0.0
+    """CPU time between two steps for each block of a prompt that lower tiers are asked about."""
+    host_load_s: float = 0.0
+    """CPU time between two steps for each request that is held for its load, on top."""
 
     def blocks(self, tokens: int) -> int:
         """Return the blocks that hold ``tokens`` tokens, the last perhaps in part."""

@@ -13,6 +13,7 @@ from math import inf
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import Timer
 from simkv.sim.holdings import Holdings
+from simkv.sim.hosttime import HostTime
 from simkv.sim.live import DECODE, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
 from simkv.sim.prefetch import make_prefetcher
 from simkv.sim.replica import ReplicaEngine, Surroundings
@@ -40,6 +41,7 @@ class Engine(ReplicaEngine):
         self.chunks: list[Chunk] = []
         """What the step in progress computes of prompts."""
         self.holdings = Holdings(self.config, mover)
+        self.host = HostTime(self.clock, self.config)
         self.swapper = Swapper(self.config, mover) if self.config.preemption == "swap" else None
         self.scheduler: Scheduler = Scheduler(self)
         self.prefetcher = make_prefetcher(self, config.offload)
@@ -269,19 +271,23 @@ class Engine(ReplicaEngine):
         chunks = self.chunks
         gauge = self.gauge
         self._begun_s, self._alone_s = now, inf
+        host_s = self.host.take()
         if not chunks and not self.batch.size:
             if gauge.busy:
                 gauge.update(now)
                 gauge.busy = False
-            self._asleep = True
+            self._asleep = not host_s
             self.series.valid_to = 0
+            if host_s:
+                self._target = self.step
+                self._fire_at(now + host_s)
             return
         if not gauge.busy:
             gauge.update(now)
             gauge.busy = True
         self._asleep = False
-        if chunks or self.mover.waited:
-            self._begin_one(now)
+        if chunks or self.mover.waited or host_s:
+            self._begin_one(now, host_s)
             return
         batch, step, series = self.batch, self.step, self.series
         if changed or step >= series.valid_to:
@@ -301,13 +307,14 @@ class Engine(ReplicaEngine):
         """Blocks that steps under way may take without anybody having to decide something."""
         return self.pool.free_blocks if self.mover.spills else self.pool.available_blocks
 
-    def _begin_one(self, now: float) -> None:
-        """Begin a step that is of its own kind: it computes of prompts, or waits for transfers, or both."""
+    def _begin_one(self, now: float, host_s: float) -> None:
+        """Begin a step that is of its own kind: it computes of prompts, or waits for transfers or for the host."""
         batch = self.batch
         if self.chunks:
-            compute_s = self._mixed_s()
+            compute_s = host_s + self._mixed_s()
         else:
-            compute_s = self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
+            compute_s = host_s + self.cost.decode(batch.size, batch.context_tokens(self.step))[0]
+            self.series.valid_to = 0
         self._target = self.step + 1
         self.series.once(now, self.step, compute_s)
         if begin_waiting(self, now, compute_s):

@@ -65,6 +65,15 @@ class Mover:
         if taken:
             self.spill(taken)
 
+    def forget(self) -> None:
+        """Let go of everything in VRAM that nobody holds; it goes down a tier where the policy says so."""
+        index = self.tiers.vram.index
+        if index.evictable_blocks:
+            taken: list[Extent] | None = [] if self.spills else None
+            index.evict(index.evictable_blocks, taken)
+            if taken:
+                self.spill(taken)
+
     def receive(
         self,
         held: Node,

@@ -233,6 +233,8 @@ class ArrivalPrefetcher(Stopping):
 def look(engine: Engine, live: Live) -> tuple[Match, LowerHit]:
     """Return what ``live`` would find now, in VRAM and below."""
     spans, limit = live.request.spans, engine.config.most_hit_blocks(live.target)
+    if not engine.config.keeps_vram:
+        engine.mover.forget()
     found = engine.pool.index.match(spans, limit)
     return found, engine.tiers.lookup(spans, live.target, limit, found.end, live.owner.dram)
 

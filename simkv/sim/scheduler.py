@@ -8,6 +8,7 @@ in a lower tier is held while it is loaded, and others pass it.
 
 from __future__ import annotations
 
+from functools import partial
 from heapq import heappop
 from typing import TYPE_CHECKING
 
@@ -167,6 +168,8 @@ class Scheduler(WaitingQueue):
             return 0
         spans = live.request.spans
         limit = config.most_hit_blocks(live.target)
+        if not config.keeps_vram:
+            engine.mover.forget()
         match = engine.pool.index.match(spans, limit)
         if match.pending:
             return self._wait_for(live, match.pending, LOAD_DRAM, now)
@@ -224,11 +227,13 @@ class Scheduler(WaitingQueue):
                 live.handle, live.request.spans, hit_end, dram, DEMAND, live.owner, coming,
                 Errand(LOAD if live.swapped is None else SWAP_IN, live.request.id),
             )  # fmt: skip
+        if engine.tiers.can_load:
+            engine.host.managed(config.blocks(live.target), holds)
         if holds:
             assert load is not None
             heappop(self.waiting)
             engine.hold(live, LOAD_DRAM, now)
-            load(lambda: engine.resume(live))
+            engine.host.then(partial(load, lambda: engine.resume(live)))
         else:
             self._start(live, now, chunk, own, side, load)
         if self.shares is not None and (following := self.shares.hold(live)) is not None:

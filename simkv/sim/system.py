@@ -28,7 +28,7 @@ from simkv.sim.sampler import Sampler
 from simkv.sim.tiers import Host, ReplicaTiers
 from simkv.workload.ceiling import Ceiling
 from simkv.workload.handover import Handover
-from simkv.workload.request import Request, Source
+from simkv.workload.request import Request, Source, Storing
 
 if TYPE_CHECKING:
     from simkv.sim.audit import Audit
@@ -77,7 +77,7 @@ class System:
         self.last_ended_s = 0.0
         self._busy_s: dict[str, float] = {}
         """Busy seconds when the system was last empty: write-downs may go on after the last request."""
-        self.warmed = _warm(self, source) if isinstance(source, Handover) else None
+        self.warmed = _warm(self, source) if isinstance(source, Handover) else _stored(self, source)
         self.audit = _audit(self) if config.audit else None
         self.sampler = Sampler(self, config.sample_s)
         self.windows = Windows(self, record) if record else None
@@ -359,6 +359,15 @@ def _warm(system: System, source: Handover) -> Warmed:
     from simkv.sim.warm import warm
 
     return warm(system, source)
+
+
+def _stored(system: System, source: Source) -> Warmed | None:
+    """Have lower tiers hold what the workload says they do; None where it says nothing of that."""
+    if not isinstance(source, Storing) or next(source.stored(), None) is None:
+        return None
+    from simkv.sim.warm import store
+
+    return store(system, source)
 
 
 def _engine_type(config: SystemConfig) -> EngineType:

@@ -148,6 +148,8 @@ class UntimedReuse:
         """Return what ``live`` would find now, in VRAM and below."""
         engine, spans = self.engine, live.request.spans
         limit = engine.config.most_hit_blocks(live.target)
+        if not engine.config.keeps_vram:
+            engine.mover.forget()
         match = engine.pool.index.match(spans, limit)
         return match, engine.tiers.lookup(spans, live.target, limit, match.end, live.owner.dram)
 

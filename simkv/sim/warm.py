@@ -11,7 +11,7 @@ from simkv.sim.live import Live
 from simkv.sim.rundata import Warmed
 from simkv.sim.untimed import Untimed, at_once, untimed
 from simkv.workload.handover import Handover
-from simkv.workload.request import OLD_STREAM, Request
+from simkv.workload.request import OLD_STREAM, Request, Storing
 
 if TYPE_CHECKING:
     from simkv.sim.system import System
@@ -53,6 +53,30 @@ def warm(system: System, source: Handover) -> Warmed:
     for pool in (pool for tier in pools.values() for pool in tier):
         _count_anew(pool)
     return Warmed(passing.requests, passing.until_s, passing.settled, written)
+
+
+def store(system: System, source: Storing) -> Warmed:
+    """Have the prompts that ``source`` says are stored pass through the tiers of ``system``, one after the other.
+
+    Afterwards nobody holds anything, no lane has carried and no counter has counted.
+    """
+    requests = 0
+    refused = [ledger.refused_stores for ledger in system.ledgers]
+    with at_once(system.engines) as lane:
+        servers = [untimed(engine, system.config.offload, lane) for engine in system.engines]
+        passage = _Passage(system, servers, 0)
+        for request in source.stored():
+            passage.arrived(request)
+            passage.ended(request, False)
+            requests += 1
+    for ledger, before in zip(system.ledgers, refused, strict=True):
+        ledger.refused_stores = before
+    for engine in system.engines:
+        engine.mover.waited.clear()
+    written = system.tier_written_blocks()
+    for pool in (pool for tier in system.pools().values() for pool in tier):
+        _count_anew(pool)
+    return Warmed(requests, 0.0, None, written)
 
 
 def _count_anew(pool: KVPool) -> None:

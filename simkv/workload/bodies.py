@@ -12,6 +12,8 @@ from simkv.workload.shared import Documents, SystemPrompts
 from simkv.workload.spec import Spec, bad, need, number
 from simkv.workload.streams import Streams
 
+_SAME = 1e-9
+"""Shares sum up to what they say but for rounding."""
 Body = tuple[int, int, Spans, str, int]
 """``(prompt_tokens, output_tokens, spans, cls, group)``."""
 
@@ -40,6 +42,9 @@ class PlainBodies:
         self.system = SystemPrompts(spec.get("system_prompt"), streams, f"{where}.system_prompt")
         self.classes = Classes(spec.get("mix"), streams, f"{where}.mix")
         self._spec, self._streams, self._where = spec, streams, where
+        share = spec.get("stored")
+        self.stored = 0.0 if share is None else number(share, f"{where}.stored", 0)
+        """Share of the prompts, evenly spread, that lower tiers hold when a run begins."""
         for check in (self._prompts, self._outputs):
             check()
 
@@ -53,17 +58,23 @@ class PlainBodies:
 
     def content_name(self, stream: int, start: int) -> str:
         """Return what people call a shared stream."""
-        return f"shared prefix {stream}"
+        own = stream - self.system.count
+        return f"prompt {own}" if self.stored and own >= 0 else f"shared prefix {stream}"
+
+    def is_stored(self, request: int) -> bool:
+        """Say whether lower tiers hold the prompt of so many-th request, counted from 0, when a run begins."""
+        return self.stored > 0 and int((request + 1) * self.stored + _SAME) > int(request * self.stored + _SAME)
 
     ordered = False
     """Whether prompts come in an order of their own, which may begin anew."""
 
     def bodies(self, first: int = 0) -> Iterator[Body]:
         """Yield bodies without end, the same each time it is called; ``first`` were sent before it began anew."""
-        private = count(PRIVATE_STREAM_BASE + first)
-        drawn = zip(private, self._prompts(), self._outputs(), self.classes.draws(), self.system.draws(), strict=False)
-        for stream, prompt, output, cls, system in drawn:
-            own = (stream, 0, prompt + output)
+        drawn = zip(count(first), self._prompts(), self._outputs(), self.classes.draws(), self.system.draws(),
+                    strict=False)  # fmt: skip
+        for place, prompt, output, cls, system in drawn:
+            base = self.system.count if self.is_stored(place) else PRIVATE_STREAM_BASE
+            own = (base + place, 0, prompt + output)
             if system:
                 yield prompt + system[0][2], output, (*system, own), cls, -1
             else:

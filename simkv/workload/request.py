@@ -83,6 +83,14 @@ class Named(Protocol):
 
 
 @runtime_checkable
+class Storing(Protocol):
+    """A source of which lower tiers may hold prompts when a run begins."""
+
+    def stored(self) -> Iterator[Request]:
+        """Yield the requests whose prompts they hold, in the order in which these came there."""
+
+
+@runtime_checkable
 class Countable(Protocol):
     """A source that can tell about how many requests it will make."""
 

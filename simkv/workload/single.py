@@ -44,6 +44,10 @@ class OpenSource:
         for i, arrival_s, (prompt, output, spans, cls, group) in islice(drawn, self._limits.requests):
             yield Request(i, arrival_s, prompt, output, spans, -1, 0, cls, group)
 
+    def stored(self) -> Iterator[Request]:
+        """Yield the requests whose prompts lower tiers hold when the run begins."""
+        return _stored(self._content, self._limits)
+
     def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
         """Return (): nothing follows."""
         return ()
@@ -82,6 +86,10 @@ class ClosedSource:
             for i, body in list(islice(self._bodies, self._users)):
                 yield self._request(i, 0.0, body)
 
+    def stored(self) -> Iterator[Request]:
+        """Yield the requests whose prompts lower tiers hold when the run begins."""
+        return _stored(self._content, self._limits)
+
     def after(self, request: Request, ended_s: float, finished: bool) -> tuple[Request, ...]:
         """Return the user's next request, also where the former was rejected; () past the limits."""
         arrival_s = ended_s + next(self._thinks)
@@ -107,3 +115,11 @@ class ClosedSource:
     def _request(i: int, arrival_s: float, body: Body) -> Request:
         prompt, output, spans, cls, group = body
         return Request(i, arrival_s, prompt, output, spans, -1, 0, cls, group)
+
+
+def _stored(content: PlainBodies, limits: Limits) -> Iterator[Request]:
+    if not content.stored:
+        return
+    for i, (prompt, output, spans, cls, group) in enumerate(islice(content.bodies(), limits.requests)):
+        if content.is_stored(i):
+            yield Request(i, 0.0, prompt, output, spans, -1, 0, cls, group)
