@@ -58,6 +58,12 @@ def test_written_figure_reads_back(number: float, unit: str) -> None:
 # ---- files --------------------------------------------------------------------------------------
 
 
+def huge() -> dict[str, Any]:
+    """Return a scenario of far too many requests."""
+    many = {"kind": "plain", "requests": 10**9, "arrival": {"process": "poisson", "rate": "1 req/s"}}
+    return SCENARIO | {"workload": many | {"prompt_tokens": 8, "output_tokens": 4}}
+
+
 def problems(path: Path, data: Path | None = None) -> list[Problem]:
     with pytest.raises(InputError) as raised:
         studied(path, data)
@@ -85,6 +91,8 @@ def problems(path: Path, data: Path | None = None) -> list[Problem]:
         ({"seeds": 0}, "seeds", "too small", "least"),
         ({"scenario": SCENARIO | {"modle": "x"}}, "scenario.modle", "unknown key", "model"),
         ({"scenario": SCENARIO | {"engine": {"preset": "vlm"}}}, "scenario.engine.preset", "choices", "vllm"),
+        ({"scenario": huge()},
+         "scenario.workload.requests", "this run takes", "lower it"),
         ({"scenario": "chatbott"}, "scenario", "no scenario", "chatbot"),
         ({"observations": [seen(set={"engine.max_num_sequences": 3})]},
          "observations.0.set.engine.max_num_sequences", "unknown key", "max_num_seqs"),

@@ -36,7 +36,7 @@ def validate(
 
     groups = listed(only) if only is not None else None
     with Workers(jobs) as workers, Progress() as shown:
-        answer = asked(_text(cases), _text(data), groups, workers, shown)
+        answer = asked(_text(cases), _text(data), groups, workers, shown, shown.say)
     typer.echo(text_of(answer) if as_json else render(answer))
     if not answer["summary"]["pass"]:
         raise typer.Exit(FALLS_SHORT)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from simkv.errors import InputError, Problem, SimkvError
+from simkv.estimate import spoken
 from simkv.jobs.execute import Done, execute
 from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
@@ -21,6 +22,8 @@ from simkv.validation.schema import Case, Observation
 from simkv.validation.told import told
 
 Status = Literal["judged", "skipped", "failed"]
+LONG_S = 300.0
+"""Who waits longer is told so before."""
 Answers = dict[str, float | None]
 
 
@@ -54,17 +57,24 @@ class _Asked:
 
 
 def study(
-    cases: Sequence[Read], data: str | None, workers: Workers, report: Callable[[float, str], None] | None = None
+    cases: Sequence[Read],
+    data: str | None,
+    workers: Workers,
+    report: Callable[[float, str], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> list[Judged]:
     """Return every observation of ``cases`` with its prediction, in order.
 
     ``data`` is the folder of the traces that some cases need: one without its file is skipped; what can't work is
-    failed. Raises InputError, with its place in the case file, for what a case asks that can't be asked.
+    failed. ``report`` is told how far it is, ``say`` how long it will take where that is long. Raises InputError, with
+    its place in the case file, for what a case asks that can't be asked.
     """
     if data is not None and not os.path.isdir(data):
         raise InputError(Problem("is no folder", "name the folder that traces are in", path="--data", value=data))
     asked = [_asked(read, data) for read in cases]
-    _check(asked)
+    told_s = _check(asked) / workers.size
+    if say is not None and told_s > LONG_S:
+        say(f"this takes about {spoken(told_s)}")
     jobs = {job.key: (one, key) for one in asked for key, job in _jobs(one).items()}
     todo = [job for one in asked for job in _jobs(one).values()]
 
@@ -97,17 +107,22 @@ def _asked(read: Read, data: str | None) -> _Asked:
     return _Asked(read, questions(read.case, files, read.folder))
 
 
-def _check(asked: Sequence[_Asked]) -> None:
-    """Raise InputError with everything that is wrong with the questions, as far as that is seen at once."""
+def _check(asked: Sequence[_Asked]) -> float:
+    """Return about how many seconds all answers take together.
+
+    Raises InputError with everything that is wrong with the questions, as far as that is seen at once.
+    """
     problems: list[Problem] = []
+    time_s = 0.0
     for one in asked:
         for question in one.questions.values():
             try:
-                check(question)
+                time_s += check(question)
             except InputError as error:
                 problems += told(error.problems, one.read, question)
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
+    return time_s
 
 
 def _jobs(asked: _Asked) -> dict[str, Job]:

@@ -20,16 +20,17 @@ def validate(
     only: Sequence[str] | None,
     workers: Workers,
     report: Callable[[float, str], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Return the answer to the cases of a file, or to those that come with simkv (None); ``only``: of these groups.
 
     ``data`` is the folder of traces that some cases need. Of simkv's own cases the answer also has the errors with each
-    GPU family left out of the fit. Raises InputError for a group that isn't one, and for everything that is wrong with
-    the file.
+    GPU family left out of the fit. ``report`` and ``say`` are told what :func:`simkv.validation.study.study` tells.
+    Raises InputError for a group that isn't one, and for everything that is wrong with the file.
     """
     wanted = _groups(only)
     read = [one for one in _cases(cases) if one.case.group in wanted]
-    rows = study(read, data, workers, report)
+    rows = study(read, data, workers, report, say)
     return answer_of(rows, leave_one_out(read) if cases is None else ())
 
 

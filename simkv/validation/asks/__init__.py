@@ -20,11 +20,11 @@ def answer(question: Question) -> Answers:
     return ask(question)
 
 
-def check(question: Question) -> None:
-    """Raise InputError for what is seen to be wrong with ``question`` before anything is computed.
+def check(question: Question) -> float:
+    """Return about how many seconds the answer takes (0: not known, or not worth a word).
 
-    A module that answers may have such a ``check``; where it has none, answering tells.
+    Raises InputError for what is seen to be wrong with ``question`` before anything is computed. A module that answers
+    may have such a ``check``; where it has none, answering tells.
     """
     module = import_module(MODULES[question.ask])
-    if hasattr(module, "check"):
-        module.check(question)
+    return (module.check(question) or 0.0) if hasattr(module, "check") else 0.0

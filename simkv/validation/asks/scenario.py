@@ -5,7 +5,6 @@ The section is a scenario, written out or in a file: the path of one, or the nam
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,6 +12,8 @@ from copy import deepcopy
 from dataclasses import replace
 
 from simkv.errors import InfeasibleError, InputError, Problem
+from simkv.estimate import check as check_estimate
+from simkv.estimate import estimate
 from simkv.scenario import load, text
 from simkv.scenario.base import locate
 from simkv.scenario.overrides import put
@@ -36,10 +37,21 @@ def answer(question: Question) -> dict[str, float]:
     return {name: total / question.seeds for name, total in totals.items()}
 
 
-def check(question: Question) -> None:
-    """Raise InputError for a scenario that isn't one; whether it is feasible is told by the run."""
-    with contextlib.suppress(InfeasibleError):
-        _resolved(question)
+def check(question: Question) -> float:
+    """Return about how many seconds its runs take; what isn't feasible is told by the run.
+
+    Raises InputError for a scenario that isn't one, and for one that would take days or more memory than there is.
+    """
+    try:
+        resolved = _compared(_resolved(question), question.metrics)
+    except InfeasibleError:
+        return 0.0
+    found = estimate(resolved)
+    try:
+        check_estimate(resolved, found)
+    except InputError as error:
+        raise InputError([replace(problem, mend="lower it") for problem in error.problems]) from None
+    return found.time_s * question.seeds
 
 
 def _resolved(question: Question) -> Resolved:
