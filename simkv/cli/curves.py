@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simkv.cli.options import JobsOption, listed, result_folder, seeded
+from simkv.cli.options import JobsOption, LongOption, listed, result_folder, seeded
 from simkv.cli.run import SetOption
 
 if TYPE_CHECKING:
@@ -32,17 +32,21 @@ def curves(
         Path | None, typer.Option(metavar="DIR", help="Folder of the curves [default: reports/NAME-curves].")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print curves.json to stdout and nothing else.")] = False,
+    insist: LongOption = False,
 ) -> None:
     """Draw SCENARIO's curves over p_hit, β, p and λ: CSV, PNG and SVG each, and what can be read off."""
     from simkv.curves.folder import check_folder, text_of
     from simkv.curves.setting import read_setting
     from simkv.curves.study import NAMES, check_names
+    from simkv.estimate import check_length
     from simkv.sweeps.simulate import Written
 
     names = NAMES if only is None else check_names(listed(only))
     setting = read_setting(Written.read(scenario, seeded(assignments, seed)), points)
     folder = result_folder(out, setting.scenario.name, "-curves")
     check_folder(folder, setting.scenario.name)
+    if not insist:
+        check_length(setting.resolved)
     answer = _studied(setting, names, folder, jobs)
     if as_json:
         typer.echo(text_of(answer), nl=False)

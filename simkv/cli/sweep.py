@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from simkv.cli.options import ClusterOption, JobsOption, listed, result_folder, seeded
+from simkv.cli.options import ClusterOption, JobsOption, LongOption, listed, result_folder, seeded
 from simkv.cli.run import SetOption
 
 if TYPE_CHECKING:
@@ -84,13 +84,14 @@ def sweep(
     ] = None,
     metric: MetricOption = None,
     as_json: JsonOption = False,
+    insist: LongOption = False,
 ) -> None:
     """Simulate SCENARIO at every point of a grid; what is finished is kept, whatever happens."""
     from simkv.cli.sweeping import asked, carry_out, exit_where_all_failed, say_failures
 
     what = asked(scenario, seeded(assignments, seed), grid or (), sample, replications)
     folder = result_folder(out, what.name, "-sweep")
-    result = carry_out(what, folder, jobs, cluster)
+    result = carry_out(what, folder, jobs, cluster, insist)
     _print(result, folder, _names(metric), None, None, as_json)
     say_failures(result)
     exit_where_all_failed(result)

@@ -18,6 +18,7 @@ from simkv.jobs.workers import Workers
 from simkv.results.quantity import seconds
 from simkv.sweeps.axes import GRID, Axis, parse_axes, section_axes
 from simkv.sweeps.export import write
+from simkv.sweeps.forecast import forecast
 from simkv.sweeps.layout import Layout, lay_out, loaded
 from simkv.sweeps.read import FILE, SCENARIO, check_folder, read
 from simkv.sweeps.result import SweepResult
@@ -66,7 +67,7 @@ def asked(
     return Asked(written, found.name, axes, sample, replications)
 
 
-def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) -> SweepResult:
+def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None, insist: bool = False) -> SweepResult:
     """Do the sweep into ``folder``, with progress on stderr; Ctrl-C keeps what is finished and exits with 130."""
     check_folder(folder, what.name)
     with kept_in(folder, FILE), Workers(jobs, cluster) as workers:
@@ -78,9 +79,10 @@ def carry_out(what: Asked, folder: Path, jobs: int | None, cluster: str | None) 
                 replications=what.replications,
                 report=lambda share: shown(share, "laying out the points"),
             )
+        before = forecast(layout, what.written, workers.size, insist).told
         with Store(folder / FILE) as store:
             replace_bytes(folder / SCENARIO, what.written.as_given.encode())
-            _say_before(layout, store, workers.size, cluster)
+            _say_before(layout, store, workers.size, cluster, before)
             try:
                 with Progress() as shown:
                     result = run_all(layout, workers, store, _Teller(shown, workers.size))
@@ -117,7 +119,7 @@ def counts(tally: Tally) -> str:
     return f"{tally.done + tally.failed:,}/{tally.runs:,} runs" + (f" ({parts})" if parts else "")
 
 
-def _say_before(layout: Layout, store: Store, size: int, cluster: str | None) -> None:
+def _say_before(layout: Layout, store: Store, size: int, cluster: str | None, before: str) -> None:
     """Say what there is to do, and, where some of it was done before, how long the rest will take."""
     finished = store.finished()
     kept = [job.key for job in layout.jobs if job.key in finished]
@@ -134,6 +136,8 @@ def _say_before(layout: Layout, store: Store, size: int, cluster: str | None) ->
         said = estimate(sum(walls) / len(walls), runs - len(kept), size)
         if said:
             typer.echo(said, err=True)
+    elif before and not kept:
+        typer.echo(before, err=True)
 
 
 def estimate(each_s: float, left: int, size: int) -> str:

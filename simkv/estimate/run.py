@@ -75,6 +75,11 @@ def check(resolved: Resolved, found: Estimate) -> None:
     raise InputError(Problem(what, mend, resolved.layers.file, None, ".".join(path), value))
 
 
+def check_length(resolved: Resolved) -> None:
+    """Raise InputError where simulating ``resolved`` would take days, or more memory than there is."""
+    check(resolved, estimate(resolved))
+
+
 def memory_bytes() -> int | None:
     """Return how much memory this process may take at most; None where nobody says."""
     found = []
