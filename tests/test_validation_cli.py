@@ -113,6 +113,12 @@ def test_only_some_groups_are_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_group_without_cases_is_told(tmp_path: Path) -> None:
+    done = simkv("--cases", case_file(tmp_path, case()), "--only", "queueing")
+    assert done.exit_code == 2 and "--only = queueing" in done.stderr and "compute" in done.stderr
+
+
+@pytest.mark.usefixtures("quick")
 def test_interrupted_it_exits_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*args: Any) -> Iterator[Any]:
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from simkv.errors import unknown
+from simkv.errors import InputError, Problem, unknown
 from simkv.jobs.workers import Workers
 from simkv.validation.answer import answer_of
 from simkv.validation.families import leave_one_out
@@ -28,14 +28,21 @@ def validate(
     GPU family left out of the fit. ``report`` and ``say`` are told what :func:`simkv.validation.study.study` tells.
     Raises InputError for a group that isn't one, and for everything that is wrong with the file.
     """
-    wanted = _groups(only)
-    read = [one for one in _cases(cases) if one.case.group in wanted]
+    read = _of_groups(_cases(cases), _groups(only))
     rows = study(read, data, workers, report, say)
     return answer_of(rows, leave_one_out(read) if cases is None else ())
 
 
 def _cases(path: str | None) -> list[Read]:
     return own_cases() if path is None else read_cases(path)
+
+
+def _of_groups(cases: Sequence[Read], wanted: Sequence[str]) -> list[Read]:
+    found = [one for one in cases if one.case.group in wanted]
+    if not found:
+        there = ", ".join(dict.fromkeys(one.case.group for one in cases))
+        raise InputError(Problem("has no case here", f"there are {there}", path="--only", value=",".join(wanted)))
+    return found
 
 
 def _groups(only: Sequence[str] | None) -> tuple[str, ...]:
