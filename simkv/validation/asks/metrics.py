@@ -23,7 +23,12 @@ MADE: dict[str, Callable[[dict[str, Any]], float]] = {
     "total_tokens_per_s": lambda s: (s["prompt_tokens"] + s["output_tokens"]) / s["makespan_s"],
     "prompt_tokens_per_s": lambda s: s["prompt_tokens"] / s["makespan_s"],
     "output_tokens_per_makespan_s": lambda s: s["output_tokens"] / s["makespan_s"],
+    "decode_s": lambda s: s["e2e_s"]["mean"] - s["ttft_s"]["mean"],
+    "decode_tokens_per_s": lambda s: (
+        (s["output_tokens"] - s["requests"]["finished"]) / (s["e2e_s"]["mean"] - s["ttft_s"]["mean"])
+    ),
 }
+"""``decode_*``: of one static batch, from its first output token on."""
 LANES = ("h2d", "d2h", "ssd_read", "ssd_write")
 TIMES: dict[str, Callable[[Rows], NDArray[Any]]] = {
     "ttft_s": lambda rows: rows["first_token_s"] - rows["arrival_s"],
