@@ -34,7 +34,8 @@ class ReadyQueueSource(SessionSource):
     def __init__(self, content: SessionContent, arrival: Spec, streams: Streams, limits: Limits, where: str) -> None:
         """``arrival``: ``users``, ``max_parallel``, ``rate`` (None: no pauses), ``order``, ``round_barrier``."""
         self._users = users(arrival, where)
-        self._most = whole(arrival.get("max_parallel") or self._users, f"{where}.max_parallel", 1)
+        most = arrival.get("max_parallel")
+        self._most = whole(self._users if most is None else most, f"{where}.max_parallel", 1)
         rate = arrival.get("rate")
         self._gap_s = 0.0 if rate is None else 1 / number(rate, f"{where}.rate", 0, above=True)
         self._make_pick = choose(_ORDERS, arrival.get("order") or "random", f"{where}.order")
