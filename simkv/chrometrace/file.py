@@ -15,6 +15,7 @@ from simkv.chrometrace.requests import in_window, requests
 from simkv.chrometrace.steps import steps
 from simkv.chrometrace.transfers import transfers
 from simkv.files import new_file
+from simkv.reading import read_bounded
 from simkv.sim.record.recording import Recording
 from simkv.sim.rundata import RunData
 
@@ -52,8 +53,7 @@ def write(recording: Recording, data: RunData, about: Mapping[str, Any], file: P
 
 def is_trace(file: Path) -> bool:
     """Return whether ``file`` is one that :func:`write` wrote. Raises OSError where it can't be read."""
-    with file.open("rb") as found:
-        return found.read(len(_HEAD)) == _HEAD
+    return read_bounded(file, len(_HEAD))[: len(_HEAD)] == _HEAD
 
 
 def window(recording: Recording) -> dict[str, Any]:

@@ -27,9 +27,14 @@ def _write(path: Path, text: str) -> None:
 
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
     except FileExistsError:
         raise InputError(Problem("is there already", "give another name", str(path))) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(Problem(f"can't be written: {reason}", "", str(path))) from None
+        raise InputError(Problem(f"can't be written: {reason}", "give another name", str(path))) from None

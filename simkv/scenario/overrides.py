@@ -12,6 +12,8 @@ from simkv.units import shown
 
 FILE = "--set"
 """What stands in an error where the file's name would."""
+MOST = 1000
+"""Assignments."""
 
 
 def apply(values: dict[str, Any], assignments: Sequence[str]) -> tuple[set[text.Path], list[Problem]]:
@@ -21,6 +23,8 @@ def apply(values: dict[str, Any], assignments: Sequence[str]) -> tuple[set[text.
     """
     paths: set[text.Path] = set()
     problems: list[Problem] = []
+    if len(assignments) > MOST:
+        return paths, [Problem(f"{len(assignments):,} values are set", f"the most is {MOST:,}; write a file", FILE)]
     for assignment in assignments:
         try:
             path, value = _split(assignment)

@@ -18,14 +18,17 @@ from simkv.scenario.text import Path
 Place = Callable[[Path], tuple[str, int | None]]
 """From a path to the file (or ``--set``) and the line that it comes from."""
 
+MOST = 500
+"""Problems that are told of one file: who made more will run it again."""
+
 Told = tuple[Path, str, str, bool]
 """Path, what is wrong, mend, and whether the value says something."""
 
 
 def problems_of(error: ValidationError, tree: Mapping[str, Any], root: type[Section], place: Place) -> list[Problem]:
-    """Return one problem for each error, in the order of the file."""
+    """Return one problem for each error (of the first many), in the order of the file."""
     found = []
-    for detail in error.errors(include_url=False):
+    for detail in error.errors(include_url=False)[:MOST]:
         path, what, mend, show = _told(detail, tree, root)
         found.append(problem(path, what, mend, tree, place, show))
     return sorted(found, key=lambda p: (p.file, p.line or 0))

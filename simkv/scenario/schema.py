@@ -34,7 +34,7 @@ from simkv.scenario.quantity import (
     TokensAboveZero,
 )
 from simkv.scenario.sweep_schema import Replications, Sweep
-from simkv.scenario.workload_schema import Workload
+from simkv.scenario.workload_schema import MOST_CLASSES, Workload
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Title = Annotated[str, StringConstraints(pattern=TITLE, min_length=1, max_length=300)]
@@ -339,9 +339,9 @@ class Scenario(Section):
     contention: Contention | None = Field(
         default=None, description="Active offload; absent: computation and copies don't slow each other"
     )
-    classes: dict[Name, RequestClass] = Field(default_factory=dict)
+    classes: dict[Name, RequestClass] = Field(default_factory=dict, max_length=MOST_CLASSES)
     slo: dict[str, TimeAboveZero] = Field(
-        default_factory=dict, description="METRIC_STATISTIC: time, such as ttft_p95: 2s"
+        default_factory=dict, max_length=100, description="METRIC_STATISTIC: time, such as ttft_p95: 2s"
     )
     cost: Cost | None = None
     run: Run = Run()

@@ -134,6 +134,9 @@ SessionArrival = Annotated[
 # ---- the kinds --------------------------------------------------------------------------------
 
 
+MOST_CLASSES = 100
+
+
 class SystemPrompt(Section):
     """Tokens at the head of a prompt that other requests share."""
 
@@ -147,7 +150,7 @@ class _Synthetic(Section):
     output_tokens: Length
     system_prompt: SystemPrompt | None = None
     mix: dict[str, FractionAboveZero] | None = Field(
-        default=None, description="Share of each class of requests; sums to 1"
+        default=None, max_length=MOST_CLASSES, description="Share of each class of requests; sums to 1"
     )
 
 

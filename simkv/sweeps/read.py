@@ -62,8 +62,12 @@ def read(folder: Path) -> SweepResult:
     Raises InputError where there is no sweep.
     """
     file = folder / FILE
-    if not file.is_file():
+    try:
+        there = file.is_file()
         what = "has no sweep in it" if folder.is_dir() else "is no folder" if folder.exists() else "doesn't exist"
+    except OSError as error:
+        there, what = False, f"can't be read: {error.strerror}"
+    if not there:
         raise InputError(Problem(what, "name the folder that `simkv sweep` wrote to", str(folder)))
     with Store.read(file) as store:
         found = store.get_meta(_META)

@@ -46,7 +46,7 @@ cases:
   - {metric: hits, expected: 11, set: {order: reverse}, label: back to front}
 - id: a-queue
   group: queueing
-  queue: {system: mm1, load: 0.5, requests: 300, seed: 1}
+  queue: {system: mm1, load: 0.5, requests: 1000, seed: 1}
   observations:
   - {metric: wait_s, expected: oracle}
 - id: a-run

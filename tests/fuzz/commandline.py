@@ -21,6 +21,23 @@ _NUMBERS = (
     "\u202e1",
     "null", "true", "[1]", "1e15", "3", "8", "64", "65", "1000000",
 )  # fmt: skip
+_PLAIN = (
+    "1",
+    "2",
+    "8",
+    "0.5",
+    "100",
+    "4096",
+    "1000000",
+    "20ms",
+    "1us",
+    "25 GB/s",
+    "1 B/s",
+    "80GiB",
+    "1B",
+    "1e10s",
+    "0.001",
+)
 _MODELS = (
     "llama-3.1-8b",
     "deepseek-v3",
@@ -80,7 +97,8 @@ def _calc(rng: Random, folder: Path) -> Command:
     given = {option: _FITTING[option] for option in rng.choice(_NEEDED[form])}
     for _ in range(rng.choice((1, 1, 2, 3))):
         option, kind = rng.choice(_CALC[form])
-        given[option] = rng.choice(_WORDS.get(kind, _NUMBERS))
+        words = _WORDS.get(kind) or (_PLAIN if rng.random() < 0.5 else _NUMBERS)
+        given[option] = rng.choice(words)
     if rng.random() < 0.05:
         given.pop(rng.choice(list(given)))
     args = [word for pair in given.items() for word in pair]
@@ -126,6 +144,8 @@ def _file(rng: Random, folder: Path) -> Command:
     """Name something that is no file of what the verb reads."""
     _odd_files(rng, folder)
     verb, odd = rng.choice(_VERBS), rng.choice(_ODD)
+    if odd in ("good.yaml", "link", "linked/s.yaml") and verb[0] in ("sweep", "plan", "curves"):
+        verb = ("run",)  # these take long
     if verb == ("init",):
         return Command(("init", *(() if rng.random() < 0.3 else (odd,))), keeps=True)
     return Command((*verb, odd), allowed=(0, 2, 3, 4) if verb[0] == "validate" else (0, 2, 3))

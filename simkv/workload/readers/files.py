@@ -137,7 +137,7 @@ def _check_is_file(path: Path) -> None:
         names = entries(path)
         raise InputError(Problem("is a folder, not a trace file", named(names), file=str(path)))
     if path.exists():
-        raise InputError(Problem("is not a regular file", file=str(path)))
+        raise InputError(Problem("is not a regular file", "save it in a file", file=str(path)))
     if path.is_symlink():
         raise InputError(Problem("is a link that leads nowhere", "mend the link", file=str(path)))
     folder = path.parent
