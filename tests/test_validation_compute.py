@@ -119,6 +119,7 @@ def test_settings_are_laid_over_the_section_and_null_takes_work_away() -> None:
         ({"work": {}}, "nothing to do"),
         ({"work": {"prefill": {"tokens": 10, "cached_tokens": 10}}}, "cached_tokens"),
         ({"work": {"prefill": {"tokens": 0}}}, "work.prefill.tokens"),
+        ({"work": {"prefill": {"sequences": 100_000, "tokens": 10**8, "budget": 1}}}, "chunks of the prompts"),
         ({"work": {"decode": {"context_tokens": 1, "steps": True}}}, "work.decode.steps"),
         ({"model": "llama-9"}, "llama-9"),
         ({"hardware": "h1000"}, "h1000"),

@@ -33,9 +33,10 @@ from simkv.scenario.overrides import put
 from simkv.scenario.problems import problems_of
 from simkv.validation.question import Question
 
-Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 Tokens = Annotated[int, Field(strict=True, ge=0, le=100_000_000)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+MOST_CHUNKS = 200_000
 
 
 class Prefill(Section):
@@ -50,6 +51,9 @@ class Prefill(Section):
     def _something_to_compute(self) -> Self:
         if self.cached_tokens >= self.tokens:
             raise fault("not below tokens", "the last token is computed always", "cached_tokens")
+        chunks = self.sequences * -(-(self.tokens - self.cached_tokens) // (self.budget or self.tokens))
+        if chunks > MOST_CHUNKS:
+            raise fault(f"makes {chunks:,} chunks of the prompts", f"the most is {MOST_CHUNKS:,}", "budget")
         return self
 
 
