@@ -50,6 +50,7 @@ def test_estimate_of_a_shipped_scenario_is_within_a_factor_of_three(name: str) -
     assert data.macro_steps / FACTOR < said.decisions < data.macro_steps * FACTOR
 
 
+STAGE = "{rate: 50 req/s, duration: 9s}"
 BOUNDED = {
     "duration of open arrivals": ("speed-100k", ("workload.requests=null", "run.duration=50s")),
     "duration of sessions": ("chatbot", ("workload.requests=null", "run.duration=400s")),
@@ -57,7 +58,7 @@ BOUNDED = {
         "speed-100k",
         (
             "workload.requests=null",
-            "workload.arrival={process: stages, stages: [{rate: 50 req/s, duration: 9s}, {rate: 9 req/s, duration: 4s}]}",
+            f"workload.arrival={{process: stages, stages: [{STAGE}, {STAGE}]}}",
         ),
     ),
     "batches": (
