@@ -128,7 +128,8 @@ def test_engine_lanes_carry_the_bytes_of_the_blocks(chosen: BatchPolicy, job: Jo
     assert data.bytes["ssd_read"] == sum(b.up + b.read for b in planned)
     assert data.bytes["ssd_write"] == sum(b.down + b.down_cache for b in planned)
     moved = sum(data.bytes[name] for name in ("h2d", "d2h", "ssd_read", "ssd_write"))
-    assert data.bytes["dram"] == moved + sum(b.cpu for b in planned)
+    staged = sum(b.weights * chosen.stages_weights + b.cache * chosen.stages_kv for b in planned)
+    assert data.bytes["dram"] == moved + staged + sum(b.cpu + b.copied for b in planned)
     assert data.busy_s["gpu"] == pytest.approx(sum(b.gpu_s for b in planned))
 
 

@@ -14,6 +14,7 @@ from simkv.catalog import load_hardware, load_model
 from simkv.errors import InfeasibleError, InputError
 from simkv.formulas.placement import (
     BatchPolicy,
+    Block,
     Job,
     LayerShape,
     Placement,
@@ -21,14 +22,17 @@ from simkv.formulas.placement import (
     Room,
     Share,
     blocks,
+    by_matrices,
     check_memory,
     flexgen_t4,
     hardware_rates,
     layer_shape,
+    mapped_bytes_per_s,
     needs,
     published,
     schedule_s,
 )
+from simkv.formulas.placement.blocks import alone_s
 
 GPU, CPU, DISK = Share(1, 0), Share(0, 1), Share(0, 0)
 LAYER = LayerShape(
@@ -37,7 +41,7 @@ LAYER = LayerShape(
 )  # fmt: skip
 RATES = Rates(
     h2d=100.0, d2h=80.0, ssd_read=50.0, ssd_write=40.0, mm_prefill=1000.0, mm_decode=500.0,
-    bmm_prefill=2000.0, bmm_decode=400.0, cpu_attention=64.0,
+    bmm_prefill=2000.0, bmm_decode=400.0, cpu_attention=64.0, copy=90.0,
 )  # fmt: skip
 
 
@@ -51,10 +55,9 @@ shares = st.tuples(st.integers(0, 10), st.integers(0, 10)).filter(lambda p: sum(
     lambda p: Share(p[0] / 10, p[1] / 10)
 )  # fmt: skip
 policies = st.builds(
-    lambda w, kv, act, size, number, overlap, cpu, first: BatchPolicy(
-        Placement(w, kv, act), size, number, overlap, cpu, first
-    ),
-    shares, shares, shares, st.integers(1, 3), st.integers(1, 3), st.booleans(), st.booleans(), st.booleans(),
+    lambda w, kv, act, *rest: BatchPolicy(Placement(w, kv, act), *rest),
+    shares, shares, shares, st.integers(1, 3), st.integers(1, 3), *[st.booleans()] * 6,
+    st.sampled_from(["never", "repeated", "always"]),
 )  # fmt: skip
 jobs = st.builds(Job, st.integers(1, 9), st.integers(1, 20), st.integers(1, 4))
 
@@ -190,6 +193,119 @@ def test_overlap_is_never_slower_than_one_after_the_other(chosen: BatchPolicy, j
         for overlap, loads_first in ((True, False), (True, True), (False, True))
     )
     assert max(at_once, first) <= serial * (1 + 1e-12)
+
+
+# ---- memory that isn't pinned, mapped files, heads written out
+
+
+def pinned(chosen: BatchPolicy) -> BatchPolicy:
+    """Return the policy with everything in DRAM pinned."""
+    return replace(chosen, stages_weights=False, stages_kv=False)
+
+
+@given(policies, jobs, st.floats(1.0, 1e4))
+def test_staging_never_speeds_up(chosen: BatchPolicy, job: Job, copy: float) -> None:
+    rates = replace(RATES, copy=copy)
+    staged, direct = (schedule_s(LAYER, one, rates, job)[1] for one in (chosen, pinned(chosen)))
+    assert staged >= direct * (1 - 1e-12)
+    assert staged >= schedule_s(LAYER, chosen, replace(rates, copy=2 * copy), job)[1] * (1 - 1e-12)
+
+
+@given(policies, jobs)
+def test_staging_by_copies_that_take_no_time_costs_nothing_where_loads_go_first(chosen: BatchPolicy, job: Job) -> None:
+    chosen, rates = replace(pinned(chosen), loads_first=True), replace(RATES, copy=inf)
+    staged = replace(chosen, stages_weights=True, stages_kv=True)
+    for block in blocks(LAYER, chosen, rates, job):
+        if block.token > 0:
+            assert alone_s(block, LAYER, staged, rates) == pytest.approx(alone_s(block, LAYER, chosen, rates))
+
+
+@given(policies, jobs, st.floats(1.0, 1e4))
+def test_everything_pinned_is_exactly_what_it_is_without_a_copy(chosen: BatchPolicy, job: Job, copy: float) -> None:
+    chosen = replace(pinned(chosen), expands_kv="never")
+    assert schedule_s(LAYER, chosen, replace(RATES, copy=copy), job) == schedule_s(LAYER, chosen, RATES, job)
+
+
+def test_staged_block_by_hand_waits_for_its_copies_and_for_the_last_tensor() -> None:
+    chosen = policy(GPU, CPU, GPU, gpu_batch_size=2, num_gpu_batches=1, stages_kv=True)
+    layer, job = replace(LAYER, layers=1), Job(2, 10, 3)
+    last = list(blocks(layer, chosen, RATES, job))[-2]
+    assert (last.token, last.cache, last.h2d) == (1, 2 * 11 * 16, 2 * 11 * 16)
+    half = 176
+    before, crossing = half / 90, max(half / 90, half / 100)  # keys are copied; they cross while values are copied
+    assert _alone(layer, chosen, last) == pytest.approx(before + crossing + half / 100 + _rest(layer, chosen, last))
+
+
+def _alone(layer: LayerShape, chosen: BatchPolicy, block: Block) -> float:
+    return alone_s(block, layer, chosen, RATES)
+
+
+def _rest(layer: LayerShape, chosen: BatchPolicy, block: Block) -> float:
+    """What is left of a block that loads nothing."""
+    return alone_s(replace(block, h2d=0, cache=0, weights=0), layer, chosen, RATES)
+
+
+@given(policies, jobs, st.floats(1.0, 200.0))
+def test_slower_loads_and_reads_never_speed_up(chosen: BatchPolicy, job: Job, most: float) -> None:
+    base = schedule_s(LAYER, chosen, RATES, job)[1]
+    for name in ("weight_load", "kv_load", "mapped_read", "d2h_cache"):
+        assert schedule_s(LAYER, chosen, replace(RATES, **{name: most}), job)[1] >= base * (1 - 1e-12)
+
+
+@given(policies, jobs)
+def test_reads_first_is_never_faster_than_loads_first(chosen: BatchPolicy, job: Job) -> None:
+    reads, loads = (
+        schedule_s(LAYER, replace(chosen, loads_first=True, reads_first=first), RATES, job)[1]
+        for first in (True, False)
+    )
+    assert reads >= loads * (1 - 1e-12)
+
+
+@given(st.floats(1e6, 1e10), st.integers(1, 1 << 30))
+def test_mapped_file_is_slower_than_its_drive_and_gains_by_reading_ahead(drive: float, window: int) -> None:
+    assert mapped_bytes_per_s(drive, window) < mapped_bytes_per_s(drive, 2 * window) < drive
+    assert mapped_bytes_per_s(drive, 0) == inf
+
+
+def test_mapped_file_on_one_drive_and_on_a_striped_volume() -> None:
+    assert mapped_bytes_per_s(5.6e9, 128 << 10) == pytest.approx(1.79e9, rel=0.01)  # a third: a pause per 128 KiB
+    assert mapped_bytes_per_s(2.65e9, 8 << 20) == pytest.approx(2.61e9, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [((0.2, 0.8), (1 / 12, 11 / 12)), ((0.1, 0.9), (0, 1)), ((0.97, 0.03), (1, 0)), ((0, 0.5), (0, 0.5)),
+     ((1, 0), (1, 0)), ((0, 0), (0, 0)), ((0.5, 0.5), (0.5, 0.5))],
+)  # fmt: skip
+def test_weights_by_whole_matrices_miss_the_percentages(asked: tuple[float, float], got: tuple[float, float]) -> None:
+    found = by_matrices(Share(*asked), layer_shape(load_model("opt-30b")).matrices)
+    assert (found.gpu, found.cpu) == pytest.approx(got)
+
+
+@given(shares)
+def test_weights_by_whole_matrices_keep_extremes_and_sum_to_one(share: Share) -> None:
+    found = by_matrices(share, layer_shape(load_model("llama-2-70b")).matrices)
+    assert found.gpu + found.cpu + found.disk == pytest.approx(1)
+    for asked, got in ((share.gpu, found.gpu), (share.cpu, found.cpu), (share.disk, found.disk)):
+        assert got == pytest.approx(asked) if asked in (0.0, 1.0) else 0 <= got <= 1
+
+
+@pytest.mark.parametrize(("expands", "times", "copied"), [("never", 1, 0), ("repeated", 4, 8), ("always", 4, 8)])
+def test_heads_of_kv_are_written_out_in_32_bits_for_each_head_of_the_queries(
+    expands: str, times: int, copied: int
+) -> None:
+    grouped = replace(LAYER, kv_groups=4)
+    chosen = policy(cpu_attention=True, expands_kv=expands)
+    plain = [block.cpu for block in blocks(grouped, replace(chosen, expands_kv="never"), RATES, Job(4, 10, 3))]
+    found = list(blocks(grouped, chosen, RATES, Job(4, 10, 3)))
+    assert [block.cpu for block in found] == [times * kv for kv in plain]
+    assert [block.copied for block in found] == [copied * kv for kv in plain]
+
+
+def test_heads_that_are_not_repeated_are_written_out_only_where_always() -> None:
+    for expands, there in (("never", False), ("repeated", False), ("always", True)):
+        found = blocks(LAYER, policy(cpu_attention=True, expands_kv=expands), RATES, Job(4, 10, 3))
+        assert any(block.copied for block in found) is there
 
 
 # ---- bytes

@@ -30,6 +30,9 @@ from simkv.scenario.text import Path
 from simkv.sim.batchmode.config import BatchConfig
 from simkv.sim.config import LinkConfig, SsdConfig, SystemConfig
 
+EAGER_ATTENTION = FLEXGEN_T4.bmm_prefill
+"""FLOP/s of prompts' attention, at most: these engines write scores out and go over them in kernels of their own.
+FlexGen's fit on a T4, taken for faster cards as well, which do no better in its runs (docs/batch-mode.md)."""
 GEN3_BYTES_PER_S = 16e9
 """PCIe 3.0 x16, with some to spare."""
 PAGEABLE_GEN3 = (3.75e9, "measured: Quadro RTX 6000 on PCIe 3.0, copies of 1 MiB (docs/batch-mode.md)")
@@ -182,6 +185,7 @@ def _rates(engine: Engine, layer: LayerShape, gpu: Gpu, link: LinkConfig, ssd: S
         engine.cpu_attention_rate, link.setup_s + link.latency_s, ssd.latency_s + ssd.request_latency_s,
         io.unpack_passes,
     )  # fmt: skip
+    rates = replace(rates, bmm_prefill=min(rates.bmm_prefill, EAGER_ATTENTION))
     if engine.constants == "flexgen-t4":
         rates = _fitted(rates, flexgen_t4(layer, engine.gpu_batch_size))
     pageable = io.pageable_rate if io.pageable_rate is not None else inf
