@@ -14,11 +14,12 @@ ORACLE = "oracle"
 """Stands where the answer brings what is expected of it, ``METRIC.expected``, and its own tolerance."""
 UNITS: dict[str, float] = {
     "": 1.0, "%": 0.01, "pp": 0.01, "x": 1.0,
-    "s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0,
-    "token/s": 1.0, "tokens/s": 1.0, "req/s": 1.0, "requests/s": 1.0, "req/min": 1 / 60,
+    "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0,
+    "token/s": 1.0, "tokens/s": 1.0, "tok/s": 1.0, "req/s": 1.0, "requests/s": 1.0, "req/min": 1 / 60,
     "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,
-    "B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2.0**30, "Gbit/s": 1.25e8,
-    "FLOP/s": 1.0, "TFLOP/s": 1e12, "tokens": 1.0, "blocks": 1.0, "KiB/token": 2.0**10, "B/token": 1.0,
+    "TiB": 2.0**40, "B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "MiB/s": 2.0**20, "GiB/s": 2.0**30,
+    "Gbit/s": 1.25e8, "Gbps": 1.25e8, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "FLOP/s": 1.0, "token": 1.0, "tokens": 1.0,
+    "blocks": 1.0, "requests": 1.0, "KiB/token": 2.0**10, "B/token": 1.0,
 }  # fmt: skip
 """What a figure may be written in, and how much of SI that is."""
 _TEXT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.*?)?\s*")
