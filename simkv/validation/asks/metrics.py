@@ -4,6 +4,9 @@
 sessions, of turns A to B, or the N-th to arrive, each counted from 0. F is one of :data:`TIMES`, a mean unless
 ``.p50``, ``.p99``, ``.max`` or the like follows, or one of :data:`SHARES`. ``classes.NAME.total_tokens_per_s`` is what
 a class (a stage of the load) got through between its first arrival and its last end.
+
+``LANE.bytes_per_busy_s`` is the rate of ``h2d``, ``d2h``, ``ssd_read`` or ``ssd_write`` while it carries something, and
+``ttft_s.mean_of_all`` a mean that counts refused requests with 0, as some clients do.
 """
 
 from __future__ import annotations
