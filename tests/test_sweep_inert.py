@@ -48,6 +48,7 @@ INERT = [
     ("long-context-active", ACTIVE, "tiers.ssd.read=1 GB/s,9 GB/s"),
     ("long-context-active", ACTIVE, "replicas.router=round_robin,prefix_aware"),
     ("long-context-active", (*ACTIVE, "workload.prompt_tokens=66000", "offload.access={pattern: window}"), "seed=1,2"),
+    ("chatbot", (*CHAT, "replicas.router=scored"), "replicas.scorers.queue=0,3"),
     ("chatbot", (*CHAT, "offload.residency=1"), "beta=0,0.9"),
     ("chatbot", (*CHAT, "offload.residency=1"), "offload.host_cost_per_step=0s,1ms"),
     ("chatbot", (*CHAT, "engine.prefix_caching=false"), "lambda=0.1,0.9"),

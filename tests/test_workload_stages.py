@@ -129,7 +129,11 @@ def test_rates_of_stages_hold_on_average() -> None:
 
 @pytest.mark.parametrize(
     ("stage", "why"),
-    [({"rate": 1.0, "duration": 0.5}, "is 0 requests"), ({"rate": 1e6, "duration": 10.0}, "is 10,000,000 requests")],
+    [
+        ({"rate": 1.0, "duration": 0.5}, "is less than one request"),
+        ({"rate": 1e6, "duration": 10.0}, "is 10,000,000 requests"),
+        ({"rate": 1e308, "duration": 1e10}, "is inf requests"),
+    ],
 )
 def test_stage_without_or_with_too_many_requests_is_refused(stage: dict[str, float], why: str) -> None:
     with pytest.raises(InputError, match=why):

@@ -125,6 +125,8 @@ def _nothing_random(s: Scenario) -> bool:
         return False
     if isinstance(load, PlainWorkload) and not isinstance(load.arrival, ConstantArrival | AllAtOnceArrival):
         return False
+    if s.replicas.router == "scored" and not _one_replica(s):
+        return False
     lengths = isinstance(load.prompt_tokens, int) and isinstance(load.output_tokens, int)
     stated = s.offload.prefetch.accuracy is not None
     return lengths and load.system_prompt is None and load.mix is None and not stated
@@ -140,7 +142,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("tiers.ssd.capacity",), lambda s: _no_way_to_ssd(s) and _unpaid(s), "SSD is reached through DRAM alone"),
     Rule(_SSD_RATES, _no_way_to_ssd, "SSD is reached through DRAM alone"),
     Rule(_SSD_RATES, _no_ssd, "there is no SSD"),
-    Rule(("replicas.router",), _one_replica, "there is one replica"),
+    Rule(("replicas.router", "replicas.scorers"), _one_replica, "there is one replica"),
     Rule(("run.seed",), _nothing_random, "nothing is drawn at random"),
 )
 """The first that holds is told."""

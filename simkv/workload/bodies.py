@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
-from itertools import count, repeat
+from itertools import count, islice, repeat
 
 from simkv.workload.draws import indices
 from simkv.workload.lengths import lengths
@@ -91,7 +92,7 @@ class DocumentBodies(PlainBodies):
         super().__init__(spec, streams, where)
         documents = need(spec, "documents", where)
         self.documents = Documents(documents, self.system.count, streams, f"{where}.documents")
-        self._round: list[Body] | None = None
+        self._round: _Round | None = None
 
     @property
     def ordered(self) -> bool:  # type: ignore[override]
@@ -120,24 +121,36 @@ class DocumentBodies(PlainBodies):
 
         An answer is new each time.
         """
-        asked = self._whole_round()
-        for private in count(PRIVATE_STREAM_BASE + first):
-            prompt, output, spans, cls, d = asked[(private - PRIVATE_STREAM_BASE - first) % len(asked)]
-            yield prompt, output, (*spans, (private, 0, output)), cls, d
-
-    def _whole_round(self) -> list[Body]:
-        """Return the bodies of one round, their spans without the answers."""
         if self._round is None:
-            asked = self.documents.order()
-            base = self.system.count + self.documents.count
-            self._round = [
-                (
-                    prompt + document[2],
-                    output,
-                    (*spans[:-1], document, (base + number, 0, spans[-1][2] - output)),
-                    cls,
-                    d,
-                )
-                for (prompt, output, spans, cls, _), (number, d, document) in zip(super().bodies(), asked, strict=False)
-            ]
-        return self._round
+            self._round = _Round(super().bodies(), self.documents, self.system.count)
+        asked = self._round
+        for sent in count():
+            yield asked.body(sent % len(asked), PRIVATE_STREAM_BASE + first + sent)
+
+
+class _Round:
+    """Every question about every document, in the order in which they are asked, compactly: there may be many."""
+
+    def __init__(self, drawn: Iterator[Body], documents: Documents, first_stream: int) -> None:
+        self._documents = documents
+        self._first_stream = first_stream + documents.count
+        self._numbers = array("q", documents.order())
+        self._questions, self._outputs = array("q"), array("q")
+        self._behind: list[tuple[Spans, str]] = []
+        """What each is asked behind, and its class."""
+        for _prompt, output, spans, cls, _group in islice(drawn, len(self._numbers)):
+            self._questions.append(spans[-1][2] - output)
+            self._outputs.append(output)
+            self._behind.append((spans[:-1], cls))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def body(self, place: int, answer: int) -> Body:
+        """Return the question at ``place`` of the order, its answer on stream ``answer``."""
+        number, tokens, output = self._numbers[place], self._questions[place], self._outputs[place]
+        system, cls = self._behind[place]
+        d = number // (self._documents.questions or 1)
+        document = self._documents.span(d)
+        spans = (*system, document, (self._first_stream + number, 0, tokens), (answer, 0, output))
+        return sum(length for _, _, length in spans[:-1]), output, spans, cls, d

@@ -68,13 +68,12 @@ class Documents:
     def draws(self) -> Iterator[tuple[int, Span]]:
         """Yield a drawn document's number and span, without end."""
         for d in indices(self._weights, self._streams("documents")):
-            yield d, self._span(d)
+            yield d, self.span(d)
 
-    def order(self) -> list[tuple[int, int, Span]]:
-        """Return each question's number, document and the document's span, all questions once, shuffled."""
-        questions = self.questions or 1
-        numbers = self._streams("question_order").permutation(self.count * questions).tolist()
-        return [(n, n // questions, self._span(n // questions)) for n in numbers]
+    def order(self) -> list[int]:
+        """Return every question's number once, shuffled; ``questions`` in a row are about one document."""
+        return self._streams("question_order").permutation(self.count * (self.questions or 1)).tolist()  # type: ignore[no-any-return]
 
-    def _span(self, d: int) -> Span:
+    def span(self, d: int) -> Span:
+        """Return document ``d``."""
         return self._first_stream + d, 0, int(self._tokens[d])

@@ -15,6 +15,8 @@ from simkv.workload.streams import Streams
 
 MOST_REQUESTS = 1_000_000
 """Of one stage, whose arrivals are drawn together."""
+_ROUNDING = 1e-9
+"""Keeps 0.29 req/s for 100 s from being 28 requests."""
 
 
 class StagedSource:
@@ -87,10 +89,11 @@ class StagedSource:
 def _stage(spec: Spec, where: str) -> tuple[float, int]:
     """Return a stage's rate and number of requests."""
     rate = number(need(spec, "rate", where), f"{where}.rate", 0, above=True)
-    requests = int(rate * number(need(spec, "duration", where), f"{where}.duration", 0, above=True))
-    if not 1 <= requests <= MOST_REQUESTS:
-        raise bad(where, None, f"is {requests:,} requests", f"rate times duration must be 1 to {MOST_REQUESTS:,}")
-    return rate, requests
+    requests = rate * number(need(spec, "duration", where), f"{where}.duration", 0, above=True) + _ROUNDING
+    if not 1 <= requests < MOST_REQUESTS + 1:
+        mend = f"rate times duration must be 1 to {MOST_REQUESTS:,}"
+        raise bad(where, None, f"is {requests:,.0f} requests" if requests >= 1 else "is less than one request", mend)
+    return rate, int(requests)
 
 
 def _times(start_s: float, rate: float, requests: int, rng: np.random.Generator) -> Iterator[float]:
