@@ -61,6 +61,11 @@ HUB: Mapping[str, str] = {
     "minimax-m2.5": "MiniMaxAI/MiniMax-M2.5",
     "nemotron-h-56b": "nvidia/Nemotron-H-56B-Base-8K",
     "smollm2-135m": "HuggingFaceTB/SmolLM2-135M",
+    "llama-7b": "huggyllama/llama-7b",
+    "llama-65b": "huggyllama/llama-65b",
+    "gpt-j-6b": "EleutherAI/gpt-j-6b",
+    "bloom-176b": "bigscience/bloom",
+    "llama-3.2-1b": "meta-llama/Llama-3.2-1B",
 }
 
 
