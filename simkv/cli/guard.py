@@ -11,11 +11,13 @@ import typer
 from typer.core import TyperGroup
 
 from simkv.cli.interrupt import INTERRUPTED, stoppable
-from simkv.errors import InputError, SimkvError
+from simkv.errors import InputError, Problem, SimkvError
 
 OURS = 1
 DEBUG = "SIMKV_DEBUG"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
+"""What is wrong with a name of a file rather than with us."""
 _TOLD, _LONGEST = 50, 2000
 """Problems that are told one by one, and characters of one."""
 
@@ -42,6 +44,10 @@ class Guarded(TyperGroup):
                 raise typer.Exit(InputError.exit_code) from None
             if _is_usage(error) or os.environ.get(DEBUG):
                 raise
+            if isinstance(error, OSError) and error.errno in _NAMES and error.filename is not None:
+                problem = Problem(f"can't be used: {error.strerror}", "give another name", str(error.filename))
+                tell(InputError(problem))
+                raise typer.Exit(InputError.exit_code) from None
             print(f"simkv failed: {_one_line(error)}", file=sys.stderr)
             print(f"This is a fault of simkv: please report it ({DEBUG}=1 shows where it happened).", file=sys.stderr)
             raise typer.Exit(OURS) from None

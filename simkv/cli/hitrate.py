@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,13 +93,13 @@ def _check_files(trace: Path, csv: Path | None, plot: Path | None, force: bool) 
     if plot is not None and plot.suffix.lower()[1:] not in FORMATS:
         mend = f"end its name in {' or '.join('.' + form for form in FORMATS)}"
         raise InputError(Problem("is no kind of picture that is drawn", mend, path="--plot", value=str(plot)))
-    taken = {trace.resolve(): "the trace"}
+    taken = {os.path.realpath(trace): "the trace"}
     for option, path in (("--csv", csv), ("--plot", plot)):
         if path is None:
             continue
-        if (other := taken.get(path.resolve())) is not None:
+        if (other := taken.get(os.path.realpath(path))) is not None:
             raise InputError(Problem(f"is {other} itself", "give another name", path=option, value=str(path)))
-        taken[path.resolve()] = f"the file of {option}"
+        taken[os.path.realpath(path)] = f"the file of {option}"
         check_new(path, force=force)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ def no_arrivals(file: Path) -> InputError:
 
 def stem(file: Path) -> str:
     """Return the name of ``file`` without the endings that traces have."""
-    name = file.resolve().name
+    name = os.path.basename(os.path.realpath(file))
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return name

@@ -114,7 +114,7 @@ def parse(text: str, file: str) -> Tree:
 
 _SYNTAX = {
     "tab": "indent with blanks, not with tabs",
-    "cannot start any token": "put the value into quotes",
+    "cannot start any token": "put the value into quotes; a line begins with blanks, not with tabs",
     "mapping values are not allowed": "see the indentation of this line, and put a text with ': ' in it into quotes",
     "expected ',' or": "close the bracket, and put commas between values",
     "unexpected end of stream": "close the quote",

@@ -58,14 +58,15 @@ def _config(rng: Random) -> tuple[dict[str, Any], list[str]]:
     """Return a configuration and what was done to it."""
     values: dict[str, Any] = dict(_DENSE)
     for part in _PARTS:
-        if rng.random() < 0.35:
+        if rng.random() < 0.2:
             values |= part
-    values["model_type"] = rng.choice(_TYPES)
+    values["model_type"] = rng.choice(_TYPES) if rng.random() < 0.7 else "llama"
     if rng.random() < 0.7:
         values["architectures"] = None
     notes = [values["model_type"]]
     for _ in range(rng.choice((0, 1, 1, 1, 2, 5))):
-        key, value = rng.choice(list(values)), rng.choice(_VALUES)
+        key = rng.choice(list(values))
+        value = _mild(rng, values[key]) if rng.random() < 0.5 else rng.choice(_VALUES)
         if rng.random() < 0.15:
             values.pop(key)
             notes.append(f"without {key}")
@@ -75,6 +76,13 @@ def _config(rng: Random) -> tuple[dict[str, Any], list[str]]:
     if rng.random() < 0.1:
         values = {"text_config": values, "model_type": rng.choice(_TYPES), "vision_config": {}}
     return values, notes
+
+
+def _mild(rng: Random, value: Any) -> Any:
+    """Return a value of the same kind."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    return rng.choice((1, 2, value + 1, value * 2, value * 3, value * 1000, value // 2, value // 7, 10**6, 10**9, 9999))
 
 
 def _bytes(rng: Random, values: dict[str, Any], notes: list[str]) -> bytes:

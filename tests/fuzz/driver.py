@@ -122,8 +122,9 @@ def _child(command: Command, inside: Path, paths: list[Path]) -> None:
             os.dup2(opened, number)
             os.close(opened)
         os.chdir(inside)
-        sys.stdout.reconfigure(encoding="utf-8", errors="strict")  # type: ignore[union-attr]
-        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", errors="strict")  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115
         os.environ.pop("PYTEST_CURRENT_TEST", None)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

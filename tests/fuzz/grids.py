@@ -45,14 +45,28 @@ _VALUES = (
 )  # fmt: skip
 
 
+_FINE = (
+    "p=0.1:1.0:0.3", "p=0.5", "p=0.3,1", "dram=0GiB,100GiB", "dram=1GiB:100GiB:x10", "tp=1,2,4", "rate=1 req/s,9 req/s",
+    "seed=0:3:1", "engine.max_num_seqs=1,1000000", "engine.block_tokens=1,4096", "beta=0,0.5,1", "lambda=0,1",
+    "preset=vllm,sglang-hicache,lmcache", "kv_dtype=fp8,bf16", "count=1,8", "workload.requests=1,5",
+    "link.h2d=1 B/s,1 TB/s",
+    "engine.gpu_memory_utilization=0.01,1", "tiers.ssd.latency=0s,1e9s", "offload.write=never,write_back",
+    "link.latency=0s,1s", "workload.prompt_tokens=1,100000", "workload.output_tokens=1", "run.warm_up=0s,1h",
+    "offload.eviction.policy=lru,arc,s3fifo,slru,fifo", "engine.max_num_batched_tokens=256,16777216",
+    "run.duration=1ns,1s", "replicas.router=round_robin,prefix_aware",
+)  # fmt: skip
+
+
 def _axis(rng: Random) -> str:
     name = rng.choice(
         (*_SHORT, *_SHORT, rng.choice(fields())[0], "", "x", "p.q", "p" * 5000, "\u202e", "tiers", "a\nb")
     )
     kind = rng.random()
-    if kind < 0.6:
+    if kind < 0.4:
+        return rng.choice(_FINE)
+    if kind < 0.7:
         values = rng.choice(_VALUES)
-    elif kind < 0.8:
+    elif kind < 0.85:
         values = ",".join(rng.choice(NASTY).replace("\x00", "0") for _ in range(rng.randint(1, 3)))
     else:
         path, field = rng.choice(fields())
