@@ -1,4 +1,4 @@
-"""Scenario files that go by their name: those of the working directory's ``scenarios``, then a checkout's."""
+"""Scenario files that go by their name: the working directory's ``scenarios``, a checkout's, then the package's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ FOLDER = "scenarios"
 
 def shipped() -> dict[str, Path]:
     """Return scenario files by name."""
-    folders = (Path(FOLDER), Path(__file__).resolve().parents[2] / FOLDER)
+    package = Path(__file__).resolve().parents[1]
+    folders = (Path(FOLDER), package.parent / FOLDER, package / "data" / FOLDER)
     found: dict[str, Path] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.yaml"))):
         found.setdefault(path.stem, path)
