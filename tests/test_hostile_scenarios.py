@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from simkv.cli import app
 from simkv.cli.guard import tell
 from simkv.errors import InputError, Problem, SimkvError
+from simkv.formulas.pages import page_layout
 from simkv.model.config import read_config
 from simkv.reading import NotRegular, read_bounded
 from simkv.scenario import text
@@ -238,3 +239,14 @@ def test_name_that_goes_in_a_circle_ends_with_two(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, [*verb, str(loop)])
         assert done.exit_code == 2, (verb, done.output)
         assert "; " in done.output
+
+
+def test_model_of_states_alone_has_no_pages(tmp_path: Path) -> None:
+    config = {
+        "model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "state_size": 16,
+        "conv_kernel": 4, "expand": 2, "vocab_size": 50280, "max_position_embeddings": 2048,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    model = read_config(str(tmp_path))
+    with pytest.raises(InputError, match="keeps states only, and no KV cache; choose a model with attention"):
+        page_layout(model)

@@ -141,6 +141,13 @@ def state_pages(prefix_caching: bool) -> int:
     return 1 + prefix_caching
 
 
+def check_caches(model: ModelShape, file: str = "") -> None:
+    """Raise :class:`InputError` for a model that keeps no KV cache: there is nothing to page or to move."""
+    if not any(kind.cached_layers for kind in model.attention):
+        what = "keeps states only, and no KV cache"
+        raise InputError(Problem(what, "choose a model with attention", file, None, "model", model.name))
+
+
 def page_layout(
     model: ModelShape,
     kv_dtype: str = "auto",
@@ -156,9 +163,10 @@ def page_layout(
     ``--disable-hybrid-kv-cache-manager``, and whoever switches it off). ``block_tokens`` is the engine's own
     setting; a state may raise it. ``state_dtype``: of recurrent states; ``auto``: the model's.
 
-    Raises :class:`InputError` for a split that the heads don't allow or an unknown dtype.
+    Raises :class:`InputError` for a split that the heads don't allow, an unknown dtype, or a model without a cache.
     """
     check_tensor_parallel(model, tensor_parallel)
+    check_caches(model)
     if not model.state and (model.uniform or not hybrid):
         grown = all_layers_bytes_per_token_per_rank(model, kv_dtype, tensor_parallel)
         layers = sum(kind.cached_layers for kind in model.attention)

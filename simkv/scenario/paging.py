@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from simkv.errors import InputError, Problem
 from simkv.formulas.kv_size import all_layers_bytes_per_token, kv_bytes_per_token
 from simkv.formulas.pages import (
     NULL_PAGES,
@@ -17,13 +16,6 @@ from simkv.scenario.schema import Engine, Scenario
 
 _CONCURRENCY_SINCE = (0, 21)
 """vLLM version from which the printed pool is concurrency x longest sequence."""
-
-
-def check_caches(model: ModelShape, file: str) -> None:
-    """Raise :class:`InputError` for a model that keeps no KV cache: there is nothing to page or to move."""
-    if not any(kind.cached_layers for kind in model.attention):
-        what = "keeps states only, and no KV cache"
-        raise InputError(Problem(what, "choose a model with attention", file, None, "model", model.name))
 
 
 def frees_windows(engine: Engine, model: ModelShape) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.formulas.memory import MemoryBudget, kv_budget, override_blocks
-from simkv.formulas.pages import NULL_PAGES, PageLayout
+from simkv.formulas.pages import NULL_PAGES, PageLayout, check_caches
 from simkv.formulas.sglang import set_aside_bytes
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
@@ -190,7 +190,7 @@ class _Filler:
     def pool(self) -> None:
         """Fill in dtypes, the longest sequence and the number of KV blocks."""
         if self._model is not None:
-            paging.check_caches(self._model, self._layers.file)
+            check_caches(self._model, self._layers.file)
         if self._gpu is None or self._model is None:
             self._abstract_pool()
             return
