@@ -248,7 +248,7 @@ def _rest(layer: LayerShape, chosen: BatchPolicy, block: Block) -> float:
 @given(policies, jobs, st.floats(1.0, 200.0))
 def test_slower_loads_and_reads_never_speed_up(chosen: BatchPolicy, job: Job, most: float) -> None:
     base = schedule_s(LAYER, chosen, RATES, job)[1]
-    for name in ("weight_load", "kv_load", "mapped_read", "d2h_cache"):
+    for name in ("weight_load", "kv_load", "mapped_read", "mapped_load", "d2h_cache"):
         assert schedule_s(LAYER, chosen, replace(RATES, **{name: most}), job)[1] >= base * (1 - 1e-12)
 
 

@@ -47,9 +47,9 @@ def _io_in_use(s: Scenario) -> dict[str, bool]:
     return {
         "pin_weights": loaded["weights"],
         "pin_kv": in_dram["kv"],
-        "staging": unpinned,
+        "staging": unpinned or (on_disk and bool(io.read_ahead)),
         "copy_rate": (unpinned and io.staging == "engine") or (expanded and io.expand_kv != "never"),
-        "pageable_rate": unpinned and io.staging == "driver",
+        "pageable_rate": io.staging == "driver" and (unpinned or (on_disk and bool(io.read_ahead))),
         "load_efficiency": loaded["weights"] and io.pin_weights,
         "kv_store_rate": in_dram["kv"] and not io.pin_kv,
         "read_ahead": on_disk,

@@ -130,7 +130,7 @@ def filled(
             if not given(tuple(path.split("."))):
                 yield path, rate, FITTED
     io = io_of(engine)
-    if io.staging == "driver" and io.pageable_rate is None and not (io.pin_weights and io.pin_kv):
+    if io.staging == "driver" and io.pageable_rate is None:
         yield "engine.io.pageable_rate", *_pageable(scenario.link.h2d)
     for key in ("weight_dtype", "kv_dtype"):
         if getattr(engine, key) == "auto":
@@ -196,6 +196,7 @@ def _rates(engine: Engine, layer: LayerShape, gpu: Gpu, link: LinkConfig, ssd: S
         weight_load=_load(io.pin_weights, pageable, io.load_efficiency, rates.h2d),
         kv_load=inf if io.pin_kv else pageable,
         mapped_read=mapped_bytes_per_s(ssd.read_bytes_per_s, io.read_ahead),
+        mapped_load=pageable if io.staging == "driver" and io.read_ahead else inf,
         d2h_cache=rates.d2h_cache if io.pin_kv else min(rates.d2h_cache, store),
     )
 

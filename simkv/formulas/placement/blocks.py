@@ -119,6 +119,7 @@ def _loads(block: Block, policy: BatchPolicy, rates: Rates, staged: int) -> Iter
     for nbytes, stages, most in (
         (block.weights, policy.stages_weights, rates.weight_load),
         (block.cache, policy.stages_kv, rates.kv_load),
+        (block.up, False, rates.mapped_load),
     ):
         if not stages and most < inf:
             yield Leg("h2d", nbytes, most)

@@ -62,6 +62,8 @@ class Rates:
     """The same of KV."""
     mapped_read: float = inf
     """What mapped files give, where that is less than ``ssd_read``."""
+    mapped_load: float = inf
+    """What came from mapped files, on its way on to the GPU."""
 
     def lane(self, name: str) -> tuple[float, float]:
         """Return bytes a second and seconds of latency of h2d, d2h, ssd_read, ssd_write, cpu or copy."""
