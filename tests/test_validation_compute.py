@@ -258,6 +258,7 @@ def test_family_left_out_takes_the_mean_of_the_others() -> None:
     assert found["weight_bandwidth_efficiency"] == pytest.approx(0.7)
     assert found["tile_fill_loss"] == 0.0
     assert families_of.of_others("hopper", fits)["attention_flops_efficiency"] == pytest.approx(0.7)
+    assert families_of.of_others("hopper", {"hopper": fits["hopper"]})["weight_bandwidth_efficiency"] == 1.0
 
 
 def test_family_left_out_is_blind_to_its_own_points() -> None:

@@ -4,7 +4,8 @@
 after the other), and what was left out is predicted with them. *Family left out*: each fitted figure is the mean of
 those that the other families' fits give, as it would be for a GPU that nobody has measured. Shares of the peak of
 cards that multiply at half rate aren't taken for others: they reach nearly all of it, where power limits the others. A
-figure that no other family is fitted for is that of its like (``LIKE``), and without one nothing: no overhead, no loss.
+figure that no other family is fitted for is that of its like (``LIKE``), and without one that of a perfect card: the
+whole peak, no overhead, no loss.
 What the observations that are kept don't determine stays near that mean.
 """
 
@@ -54,9 +55,10 @@ def leave_one_out(cases: Iterable[Read]) -> list[dict[str, Any]]:
 
 def families(cases: Sequence[Read]) -> dict[str, Family]:
     """Return each family with its figures fitted to ``cases``, in the order of ``fit.FIGURES``."""
+    every = points_of(cases, lambda case, seen: case.family in FIGURES)
     found = {}
     for name in FIGURES:
-        measured = points_of(cases, lambda case, seen, name=name: case.family == name)  # type: ignore[misc]
+        measured = [point for point in every if point.case.family == name]
         points = [point for point in measured if point.observation.fitted]
         if points:
             found[name] = Family(fit(name, points), points, measured)
@@ -77,7 +79,9 @@ def _mean(figure: str, others: Mapping[str, Figures]) -> float:
     ]
     if known:
         return fmean(known)
-    return _mean(LIKE[figure], others) if figure in LIKE else 0.0
+    if figure in LIKE:
+        return _mean(LIKE[figure], others)
+    return 1.0 if figure.endswith("efficiency") else 0.0
 
 
 def case_left_out(name: str, points: Sequence[Point], otherwise: Figures) -> Iterator[float]:
