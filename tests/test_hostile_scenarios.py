@@ -250,3 +250,22 @@ def test_model_of_states_alone_has_no_pages(tmp_path: Path) -> None:
     model = read_config(str(tmp_path))
     with pytest.raises(InputError, match="keeps states only, and no KV cache; choose a model with attention"):
         page_layout(model)
+
+
+@pytest.mark.parametrize("out", ["", ".", ".."])
+def test_out_working_directory_is_not_replaced(out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    done = CliRunner().invoke(app, ["run", str(write_scenario(tmp_path)), "--out", out])
+    assert done.exit_code == 2
+    assert "the working directory is there, and a result takes a folder's place; pick another folder" in done.output
+    assert inside.is_dir()
+    assert not list(inside.iterdir())
+
+
+def write_scenario(folder: Path) -> Path:
+    """Write a scenario that runs at once."""
+    file = folder / "s.yaml"
+    file.write_text(bases()["speed-100k"])
+    return file

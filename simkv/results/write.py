@@ -40,6 +40,8 @@ def check_out(out_dir: Path, name: str, owner: Callable[[Path], str | None] | No
             return place
         if not place.is_dir():
             raise _refusal(out_dir, "a file is there")
+        if owner is None and Path.cwd().is_relative_to(place):
+            raise _refusal(out_dir, "the working directory is there, and a result takes a folder's place")
         with alone_in(place.parent):
             _check_folder(out_dir, place, name, owner or _owner)
     except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links
