@@ -303,6 +303,17 @@ def test_files_are_mapped_or_read_directly() -> None:
     assert rates_of(*kept, "engine.preset=zero-inference").mapped_load == rates_of(*kept).mapped_load == inf
 
 
+def test_mapped_files_that_cost_much_of_a_drive_are_told() -> None:
+    on_disk = ("engine.placement.weights=[0, 0]", "tiers.ssd.read=5.6GB/s")
+
+    def told(*assignments: str) -> str:
+        return dict(small(*on_disk, *assignments).notes).get("mapped_files", "")
+
+    assert "read 128 KiB ahead, which gives 1.79 GB/s of the drive's 5.60 GB/s; a striped volume" in told()
+    assert not told("engine.io.read_ahead=8MiB") and not told("engine.io.read_ahead=0B")
+    assert not told("engine.placement.weights=[0, 100]")
+
+
 def test_answer_pinned_is_never_slower_than_copied() -> None:
     copied, pinned = answer("engine.io.pin_weights=false"), answer("engine.io.pin_kv=true")
     assert copied["makespan_s"] > answer()["makespan_s"] > pinned["makespan_s"]

@@ -30,6 +30,8 @@ from simkv.scenario.text import Path
 from simkv.sim.batchmode.config import BatchConfig
 from simkv.sim.config import LinkConfig, SsdConfig, SystemConfig
 
+MUCH = 0.8
+"""What mapped files give of the drive, where a note need not tell of it."""
 EAGER_ATTENTION = FLEXGEN_T4.bmm_prefill
 """FLOP/s of prompts' attention, at most: these engines write scores out and go over them in kernels of their own.
 FlexGen's fit on a T4, taken for faster cards as well, which do no better in its runs (docs/batch-mode.md)."""
@@ -137,6 +139,19 @@ def filled(
             yield f"engine.{key}", "fp16", "computed: 16 bits"
     if engine.max_model_len is None:
         yield "engine.max_model_len", model.max_position_embeddings, of_model
+
+
+def placing_notes(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return what the user should know of how files are read: where mapping them costs much of the drive."""
+    place, io, drive = scenario.engine.placement, io_of(scenario.engine), scenario.tiers.ssd.read
+    assert place is not None, "batch mode"
+    mapped = mapped_bytes_per_s(drive, io.read_ahead)
+    if mapped > MUCH * drive or all(sum(pair) == 100 for pair in place.model_dump().values()):
+        return []
+    rates = f"{units.short(mapped, 'rate')} of the drive's {units.short(drive, 'rate')}"
+    ahead = units.short(io.read_ahead, "size")
+    more = "a striped volume reads twice its stripe ahead: engine.io.read_ahead"
+    return [("mapped_files", f"Files are mapped and read {ahead} ahead, which gives {rates}; {more}.")]
 
 
 def _pageable(link_bytes_per_s: float | None) -> tuple[float, str]:

@@ -230,6 +230,7 @@ class _Filler:
         """Batch mode: fill in the rates that its constants stand for, dtypes, and what weights leave for KV."""
         for path, value, origin in placing.filled(self.scenario, self._layers.given, model, self._of_model()):
             self._fill(path, value, origin)
+        self.notes.extend(placing.placing_notes(self.scenario))
         blocks = placing.gpu_blocks(self.scenario, model, gpu)
         self._fill("engine.num_gpu_blocks", blocks, "computed from what weights leave")
 
