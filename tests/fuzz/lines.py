@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from tests.fuzz.base import NASTY, scenario_text
@@ -19,6 +20,36 @@ def _value(rng: Random, lines: list[str]) -> str:
         lines[number] = f"{head}:{rest[: at + 1]} {nasty}{rest[end:]}"
     else:
         lines[number] = f"{head}: {nasty}"
+    return f"line {number + 1}: {lines[number][:200]!r}"
+
+
+def _number(rng: Random, lines: list[str]) -> str:
+    """Change a number, and leave its unit."""
+    number = _with(rng, lines, ":")
+    found = list(re.finditer(r"(?<=[ {\[])\d[\d.]*", lines[number].partition("#")[0]))
+    if not found:
+        return _value(rng, lines)
+    at, value = rng.choice(found), 0.0
+    try:
+        value = float(at.group())
+    except ValueError:
+        return "nothing"
+    others = (
+        0,
+        1,
+        2,
+        value * 2,
+        value * 3,
+        value * 10,
+        value * 1000,
+        value / 10,
+        value / 1000,
+        value + 1,
+        1e9,
+        0.5,
+        -value,
+    )
+    lines[number] = f"{lines[number][: at.start()]}{rng.choice(others):g}{lines[number][at.end() :]}"
     return f"line {number + 1}: {lines[number][:200]!r}"
 
 
@@ -110,14 +141,28 @@ def _bomb(rng: Random, lines: list[str]) -> str:
     return f"bomb {kind}"
 
 
-MUTATIONS = (_value, _value, _value, _value, _delete, _double, _swap, _indent, _insert, _cut, _section, _section, _bomb)
+MUTATIONS = (_number,) * 12 + (
+    _value,
+    _value,
+    _value,
+    _value,
+    _delete,
+    _double,
+    _swap,
+    _indent,
+    _insert,
+    _cut,
+    _section,
+    _section,
+    _bomb,
+)
 
 
 def mutated(rng: Random, text: str, most: int = 3) -> tuple[bytes, list[str]]:
     """Return ``text`` with a few things done to it, and what they were."""
     lines = text.splitlines() or [""]
     notes = []
-    for _ in range(rng.randint(1, most)):
+    for _ in range(rng.choice((1, 1, 1, *range(1, most + 1)))):
         notes.append(rng.choice(MUTATIONS)(rng, lines))
         lines = lines or [""]
     return _encoded(rng, "\n".join(lines), notes), notes
