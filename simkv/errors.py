@@ -37,6 +37,11 @@ class LawError(SimkvError):
     """A law of INVARIANTS.md doesn't hold in a run: a fault of simkv's."""
 
 
+def broken_law(law: str, time_s: float, thing: str, what: str) -> str:
+    """Return how a breach is told: which law, when (simulated), of which object, and what was found."""
+    return f"law {law} broken at {time_s:.9g} s, {thing}: {what}"
+
+
 def unknown(what: str, name: str, valid: Collection[str], path: str) -> InputError:
     """Return the error that there is no ``what`` called ``name``; it lists the valid names, the nearest first."""
     near = get_close_matches(name, valid, 1)

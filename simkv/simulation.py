@@ -44,7 +44,7 @@ def run_scenario(
     *,
     seed: int | None = None,
     step_exact: bool = False,
-    audit: bool = False,
+    audit: bool | None = None,
     progress: Progress | None = None,
     reruns: Reruns | None = None,
     record: Sequence[Wanted] = (),
@@ -52,8 +52,9 @@ def run_scenario(
     """Simulate ``resolved`` and what it is compared with; Ctrl-C ends it early with what is finished.
 
     ``step_exact`` walks every engine step (slow, the same answer); ``audit`` checks the laws of
-    INVARIANTS.md on the way; ``reruns`` remembers baselines for scenarios that have them in common;
-    ``record`` says of which windows of the run itself every event is kept (``RunData.recordings``).
+    INVARIANTS.md on the way (None: where the environment variable SIMKV_AUDIT is set, and not 0);
+    ``reruns`` remembers baselines for scenarios that have them in common; ``record`` says of which
+    windows of the run itself every event is kept (``RunData.recordings``).
     Raises InputError (a trace that doesn't read), InfeasibleError, and LawError where an audited law
     doesn't hold.
     """
@@ -118,7 +119,7 @@ def simulate(
     data = System(config, source, record=record).run(report)
     if data.arrived == 0 and not data.interrupted:
         raise InfeasibleError("the workload has no request within the run: nothing to simulate; lengthen run.duration")
-    if config.audit and not data.interrupted:
+    if config.audited and not data.interrupted:
         check_run(data)
     return data
 

@@ -1,4 +1,4 @@
-"""Settings for every test: properties are searched the same way on each run, without a clock."""
+"""Settings for every test: runs are audited, and properties searched the same way on each run, without a clock."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from tests.browser import browser, page  # noqa: F401
 
+os.environ.setdefault("SIMKV_AUDIT", "1")  # commands and workers that a test starts inherit it
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

@@ -302,8 +302,9 @@ def test_laws_broken_by_a_mutant_are_named(law: str, mutate: Any) -> None:
 def test_laws_name_what_they_found() -> None:
     data = make_run(200)
     _slip(data)
+    finish_s = data.requests["finish_s"][data.requests["id"] == 5][0]
     assert violations(data) == [
-        "time_parts_sum: the parts of its time do not sum to finish - arrival: 1 requests, first 5"
+        f"law time_parts_sum broken at {finish_s:.9g} s, request 5: the parts of its time do not sum to finish - arrival"
     ]
 
 

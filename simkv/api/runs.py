@@ -213,7 +213,7 @@ def run(
             tell(share, "")
 
         result = run_scenario(
-            loaded.resolved, seed=seed, step_exact=step_exact, audit=audit, progress=progressed, record=record
+            loaded.resolved, seed=seed, step_exact=step_exact, audit=audit or None, progress=progressed, record=record
         )
     if result.data.interrupted:
         raise KeyboardInterrupt

@@ -56,7 +56,7 @@ def run(
     folder = result_folder(out, resolved.scenario.name)
     trace = Trace(trace_out, trace_window, folder)
     check_out(folder, resolved.scenario.name)
-    told = announce(estimate(resolved, step_exact=step_exact, audit=audit), resolved, insist)
+    told = announce(estimate(resolved, step_exact=step_exact, audit=audit or None), resolved, insist)
     _simulate(resolved, folder, as_json, audit, step_exact, trace, told)
 
 
@@ -93,7 +93,7 @@ def _simulate(
             lasting(fraction)
 
         record = (PLAYER, *trace.wanted)
-        result = run_scenario(resolved, step_exact=step_exact, audit=audit, progress=progress, record=record)
+        result = run_scenario(resolved, step_exact=step_exact, audit=audit or None, progress=progress, record=record)
     result.data.steps.clear()  # summarised; a third of a long run's memory, and no file needs it
     write_result(result, folder)
     if as_json:

@@ -52,7 +52,7 @@ def work_of(config: SystemConfig, load: Load) -> Work:
         decisions, time_s, extra = _active(config, config.active, load)
     else:
         decisions, time_s, extra = _ordinary(config, load)
-    if config.audit:
+    if config.audited:
         time_s *= AUDIT
     return Work(decisions, time_s, RECORD_BYTES * load.requests + LIVE_BYTES * _live(config, load) + extra)
 

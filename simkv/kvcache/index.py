@@ -12,7 +12,7 @@ only the tail of a prefix); a *pending* node's blocks are still on their way in.
 from __future__ import annotations
 
 from simkv.kvcache.eviction.base import EvictionPolicy
-from simkv.kvcache.integrity import check_tree
+from simkv.kvcache.integrity import Looked, check_tree
 from simkv.kvcache.node import Extent, Match, Node, here_stretches, key_after, path_extent, shared_blocks, tail_below
 from simkv.kvcache.spans import Key, advance, block_key, common_tokens, locate
 from simkv.kvcache.watch import Watch
@@ -389,6 +389,6 @@ class PrefixIndex:
             self.policy.add(upper)
         return upper
 
-    def check_integrity(self) -> None:
-        """Raise AssertionError unless counters, parents, pins and candidates agree with the tree."""
-        check_tree(self)
+    def check_integrity(self) -> Looked:
+        """Raise Breach (an AssertionError) unless counters, parents, pins and candidates agree with the tree."""
+        return check_tree(self)

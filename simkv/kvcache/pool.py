@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simkv.kvcache.eviction import CountMode, make_policy
 from simkv.kvcache.index import PrefixIndex
+from simkv.kvcache.integrity import Looked, hold
 from simkv.kvcache.node import Extent, Match, Node, held_below
 from simkv.kvcache.watch import Watch
 from simkv.workload.request import Spans
@@ -141,8 +142,9 @@ class KVPool:
         """Return the room that blocks ``start .. end-1`` need below pinned ``handle``."""
         return end - max(handle.end, start) - held_below(handle, spans, end, self.index.block_tokens)
 
-    def check_integrity(self) -> None:
-        """Raise AssertionError unless the counters agree with the index and with the capacity."""
-        self.index.check_integrity()
-        assert self.private_blocks >= 0, "private blocks below zero"
-        assert self.used_blocks <= self.capacity_blocks, f"{self.used_blocks} of {self.capacity_blocks} blocks"
+    def check_integrity(self) -> Looked:
+        """Raise Breach (an AssertionError) unless the counters agree with the index and with the capacity."""
+        looked = self.index.check_integrity()
+        hold("L3", self.private_blocks >= 0, "private blocks below zero")
+        hold("L3", self.used_blocks <= self.capacity_blocks, f"{self.used_blocks} of {self.capacity_blocks} blocks")
+        return looked

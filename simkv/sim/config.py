@@ -6,6 +6,7 @@ that a user would care about.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
@@ -14,6 +15,8 @@ from simkv.kvcache.eviction import CountMode
 from simkv.sim.active.config import ActiveConfig
 from simkv.sim.batchmode.config import BatchConfig
 
+AUDIT_VARIABLE = "SIMKV_AUDIT"
+"""Environment variable that has every run audited that isn't told otherwise."""
 Write = Literal["write_through", "write_through_selective", "write_back", "never", "rewrite"]
 """``rewrite`` is of active offload alone."""
 Prefetch = Literal["none", "queue", "arrival"]
@@ -274,6 +277,12 @@ class SystemConfig:
     duration_s: float | None = None
     """Arrivals from this on are not taken in; what is in flight is finished."""
     step_exact: bool = False
-    audit: bool = False
+    audit: bool | None = None
+    """Whether the laws of INVARIANTS.md are checked on the way; None: where the environment asks for it."""
     sample_s: float | None = None
     """First sampling interval of the time series; doubles as the run grows. None: chosen."""
+
+    @property
+    def audited(self) -> bool:
+        """Say whether this run is checked: as it was told, else as ``SIMKV_AUDIT`` says, which processes inherit."""
+        return os.environ.get(AUDIT_VARIABLE, "") not in ("", "0") if self.audit is None else self.audit

@@ -16,6 +16,8 @@ class HostTime:
         self._block_s = config.host_block_s
         self._load_s = config.host_load_s
         self._spent_s = 0.0
+        self.last_s = 0.0
+        """What the scheduling before the step under way cost."""
 
     def managed(self, blocks: int, loads: bool) -> None:
         """Count a request whose ``blocks`` blocks lower tiers were asked about, and whether it is held for a load."""
@@ -30,8 +32,8 @@ class HostTime:
 
     def take(self) -> float:
         """Return what the scheduling has cost in all; the next one starts from nothing."""
-        spent_s, self._spent_s = self._spent_s, 0.0
-        return spent_s
+        self.last_s, self._spent_s = self._spent_s, 0.0
+        return self.last_s
 
 
 def _call(timer: Timer) -> None:

@@ -50,6 +50,7 @@ class Live:
         "fetched",
         "first_token_s",
         "foreseen",
+        "gave_way",
         "generated",
         "handle",
         "hit_dram",
@@ -112,6 +113,8 @@ class Live:
         self.scheduled_s = -1.0
         self.first_token_s = -1.0
         self.last_token_s = -1.0
+        self.gave_way = False
+        """It let go of what was loaded for it before its first turn: the hits that were noted were in vain."""
         self.hit_vram = -1
         self.hit_dram = 0
         self.hit_ssd = 0

@@ -52,6 +52,8 @@ class Mover:
         """Brings the replica's VRAM up to now; called before anything here changes it."""
         self.wake: Done = lambda: None
         """Tells the engine that room or content may have appeared."""
+        self.received_blocks = 0
+        """Blocks that were entered in VRAM as on their way from DRAM."""
         self.prefetched_blocks = 0
         self.used_blocks = 0
         """Prefetched blocks that the request they were fetched for found in VRAM."""
@@ -105,6 +107,7 @@ class Mover:
         handle, added = vram.index.extend(held, spans, end, pending=transfer, priority=owner.retention)
         assert added == end - start, "a load of what is there"
         vram.written_blocks += added
+        self.received_blocks += added
 
         def load(done: Done) -> tuple[int, int]:
             return self.load(spans, start, end, source, handle, transfer, done, priority, owner, errand)

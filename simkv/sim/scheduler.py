@@ -317,6 +317,7 @@ class Scheduler(WaitingQueue):
         last.handle = None
         last.tokens = 0
         last.asked_ssd = False
+        last.gave_way = True
         self.let_go(last)
         return True
 

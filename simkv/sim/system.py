@@ -33,6 +33,8 @@ from simkv.workload.request import Request, Source, Storing
 if TYPE_CHECKING:
     from simkv.sim.audit import Audit
 
+STRETCH_EVENTS = 20_000
+"""Processed between two reports of progress."""
 EngineType = Callable[[Surroundings], ReplicaEngine]
 """What makes a replica's engine."""
 Listener = Callable[[int, float], None]
@@ -78,7 +80,7 @@ class System:
         self._busy_s: dict[str, float] = {}
         """Busy seconds when the system was last empty: write-downs may go on after the last request."""
         self.warmed = _warm(self, source) if isinstance(source, Handover) else _stored(self, source)
-        self.audit = _audit(self) if config.audit else None
+        self.audit = _audit(self) if config.audited else None
         self.sampler = Sampler(self, config.sample_s)
         self.windows = Windows(self, record) if record else None
 
@@ -115,11 +117,7 @@ class System:
 
     def _drain(self) -> bool:
         """Process a stretch of events; True while there are more."""
-        if self.audit is None:
-            return self.clock.drain(20_000)
-        more = self.clock.drain(1)
-        self.audit.after_event()
-        return more
+        return (self.clock if self.audit is None else self.audit).drain(STRETCH_EVENTS)
 
     def _arrivals(self) -> Generator[Timer, None, None]:
         """The SimPy process of the open arrivals."""
