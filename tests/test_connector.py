@@ -218,3 +218,21 @@ def test_metric_that_is_of_nothing_is_refused_by_name(name: str) -> None:
     found = result(ABSTRACT, "workload.requests=2")
     with pytest.raises(InputError, match=name.replace(".", r"\.")):
         metric_of(found, name)
+
+
+@given(seed=st.integers(0, 1000), block_ms=st.sampled_from([0.0, 0.1, 3.0]), load_ms=st.sampled_from([0.0, 2.0, 40.0]))
+@settings(max_examples=12)
+def test_cpu_time_is_the_same_whether_steps_are_walked_or_leapt_over(
+    seed: int, block_ms: float, load_ms: float
+) -> None:
+    text = ABSTRACT.replace("constant, rate: 1 req/s", "poisson, rate: 8 req/s").replace(
+        "output_tokens: 1", "output_tokens: 40"
+    )
+    changes = (
+        "workload.stored=0.5", "engine.prefix_caching=false", "run.baselines=[]",
+        f"engine.host_cost_per_block={block_ms}ms", f"engine.host_cost_per_load={load_ms}ms",
+    )  # fmt: skip
+    resolved = resolve_text(text, "s.yaml", changes)
+    leapt, walked = (run_scenario(resolved, seed=seed, step_exact=exact, audit=True).data for exact in (False, True))
+    for name in ("scheduled_s", "first_token_s", "finish_s", "hit_dram_tokens"):
+        assert leapt.requests[name].tolist() == walked.requests[name].tolist()

@@ -272,20 +272,17 @@ class Engine(ReplicaEngine):
         gauge = self.gauge
         self._begun_s, self._alone_s = now, inf
         host_s = self.host.take()
-        if not chunks and not self.batch.size:
-            if gauge.busy:
-                gauge.update(now)
-                gauge.busy = False
-            self._asleep = not host_s
+        works = bool(chunks or self.batch.size)
+        if gauge.busy != works:
+            gauge.update(now)
+            gauge.busy = works
+        self._asleep = not works and not host_s
+        if not works:
             self.series.valid_to = 0
             if host_s:
                 self._target = self.step
                 self._fire_at(now + host_s)
             return
-        if not gauge.busy:
-            gauge.update(now)
-            gauge.busy = True
-        self._asleep = False
         if chunks or self.mover.waited or host_s:
             self._begin_one(now, host_s)
             return
