@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import TracebackType, UnionType
 from typing import Any, Literal
 
 import orjson
@@ -206,6 +206,7 @@ class Store:
         last = (_FIRST, _FIRST, _FIRST)
         while rows := self._rows(_PAGE, last):
             for rowid, position, params, seed, key, *kept in rows:
+                self._hold((position, int), (params, str), (seed, int), (key, str))
                 yield Point(position, params, seed, key, self._kept(kept) if kept[0] is not None else None)
                 last = (position, seed, rowid)
 
@@ -217,7 +218,17 @@ class Store:
         key, label, status, attempts, answer, kind, message, wall_s = row
         with _told(self.path):
             found = orjson.loads(answer) if answer is not None else None
+        self._hold((key, str), (label, str), (attempts, int), (found, dict | None), (wall_s, int | float))
+        self._hold((kind, str | None), (message, str | None))
+        if (status == "done") != (found is not None) or (status == "failed") != (kind is not None):
+            raise _refusal(self.path, *_DAMAGED)
         return Kept(key, label, status, attempts, found, Failure(kind, message) if kind is not None else None, wall_s)
+
+    def _hold(self, *values: tuple[object, type | UnionType]) -> None:
+        """Raise InputError unless values from the file are of the kinds that were kept."""
+        for value, kind in values:
+            if not isinstance(value, kind):
+                raise _refusal(self.path, *_DAMAGED)
 
     def _commit(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with _told(self.path), _transaction(self._file):
@@ -315,6 +326,8 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         known = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if known is None and isinstance(error, sqlite3.OperationalError):  # a text there is no UTF-8
+            known = _DAMAGED
         if known is None:
             raise
         raise _refusal(path, *known) from error

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
+from simkv import units
 from simkv.errors import InputError
 from simkv.report import compare, curves, plan, run, sweep
 from simkv.report.compare.sections import called
-from simkv.report.document import Document, Note, Section
+from simkv.report.document import Block, Details, Document, Draw, Figure, Note, Section, Widget
 from simkv.report.every import every_figure
 from simkv.report.files import damaged
-from simkv.report.folders import CURVES, PLAN, RESOLVED, CurvesFolder, Folder, PlanFolder, RunFolder, SweepFolder
+from simkv.report.folders import (
+    CURVES,
+    PLAN,
+    RECORDING,
+    RESOLVED,
+    SUMMARY,
+    SWEEP,
+    CurvesFolder,
+    Folder,
+    PlanFolder,
+    RunFolder,
+    SweepFolder,
+)
 from simkv.report.player import player
 from simkv.report.sliders import sliders
 from simkv.report.telling import listed
 
 _CURVES_AFTER = ("cost", "active-offload", "blocks", "resources", "over-time", "hit-rates", "latency", "answer")
+_SENSELESS = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError)
 _PLAYER_AFTER = ("resources", "over-time", "hit-rates", "latency", "answer")
 """Sections of a run that others follow, the last one first; each that is there: what was simulated before what-ifs."""
 
@@ -45,34 +62,65 @@ def _parts(folders: Sequence[Folder], no_curves: str | None) -> Iterator[tuple[s
 
 def _of_one(folder: SweepFolder | PlanFolder | CurvesFolder) -> list[Section]:
     if isinstance(folder, SweepFolder):
-        return sweep.sections(folder)
+        return _read(lambda: sweep.sections(folder), folder.path / SWEEP)
     if isinstance(folder, PlanFolder):
         return _read(lambda: plan.sections(folder), folder.path / PLAN)
     return _read(lambda: curves.sections(folder.answer), folder.path / CURVES)
 
 
 def _read(build: Callable[[], list[Section]], file: Path) -> list[Section]:
-    """Return what ``build`` makes of a file that was only looked at from outside."""
+    """Return what ``build`` makes of a file, or a folder of them, that was only looked at from outside.
+
+    Its figures, which are drawn later, are held to the same: what the file leaves no sense in is its fault.
+    """
+    with _fault_of(file):
+        sections = build()
+    return [replace(section, blocks=_guarded(section.blocks, file)) for section in sections]
+
+
+@contextmanager
+def _fault_of(file: Path) -> Iterator[None]:
     try:
-        return build()
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise damaged(
-            file, f"it is damaged, or of another version of simkv ({type(error).__name__}: {error})"
-        ) from error
+        yield
+    except _SENSELESS as error:
+        what = f"it is damaged, or of another version of simkv ({type(error).__name__}: {units.shown(str(error))})"
+        raise damaged(file, what) from error
+
+
+def _guarded(blocks: Sequence[Block], file: Path) -> list[Block]:
+    """Return ``blocks`` whose figures, when they are drawn, say that ``file`` is damaged where they can't be."""
+    found: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Figure):
+            block = replace(block, draw=partial(_drawn, block.draw, file))
+        elif isinstance(block, Details):
+            block = replace(block, blocks=_guarded(block.blocks, file))
+        elif isinstance(block, Widget):
+            block = replace(block, instead=_guarded(block.instead, file))
+        found.append(block)
+    return found
+
+
+def _drawn(draw: Draw, file: Path, picture: BinaryIO, form: str) -> None:
+    with _fault_of(file):
+        draw(picture, form)
 
 
 def _run(folder: RunFolder, no_curves: str | None) -> list[Section]:
     """Return one run in full."""
-    found = _after(run.sections(folder), _PLAYER_AFTER, list(_player(folder)))
-    found = _after(found, _CURVES_AFTER, [*_sliders(folder), *_curves(folder, no_curves)])
-    return [*found, every_figure(folder.summary)]
+    found = _read(lambda: run.sections(folder), folder.path)
+    found = _after(found, _PLAYER_AFTER, _read(lambda: list(_player(folder)), folder.path / RECORDING))
+    what_if = _read(lambda: list(_sliders(folder)), folder.path)
+    found = _after(found, _CURVES_AFTER, [*what_if, *_curves(folder, no_curves)])
+    return [*found, *_read(lambda: [every_figure(folder.summary)], folder.path / SUMMARY)]
 
 
 def _runs(runs: Sequence[RunFolder]) -> list[Section]:
     """Return several runs against the first, and then what each has to say for itself."""
-    found = compare.sections(runs)
+    found = _read(lambda: compare.sections(runs), runs[0].path)
     for name, folder in zip(called(runs), runs, strict=True):
-        found.append(replace(run.answered(folder), key=f"run-{name}", title=f"By itself: {name}"))
+        for answer in _read(lambda folder=folder: [run.answered(folder)], folder.path):  # type: ignore[misc]
+            found.append(replace(answer, key=f"run-{name}", title=f"By itself: {name}"))
     return found
 
 

@@ -64,8 +64,18 @@ class RunFolder:
 
     @cached_property
     def resolved(self) -> str:
-        """``scenario.resolved.yaml`` as text; raises InputError where it doesn't read."""
-        return read_text(self.path / RESOLVED)
+        """``scenario.resolved.yaml`` as text; raises InputError where it doesn't read, or is no YAML of bounded size."""
+        from simkv.scenario.text import parse
+
+        file = self.path / RESOLVED
+        found = read_text(file)
+        try:
+            parse(found, str(file))
+        except InputError as error:
+            wrong = error.problems[0]
+            what = f"isn't the scenario of a run: {wrong.what}"
+            raise InputError(Problem(what, "run it again with --out", str(file), wrong.line)) from error
+        return found
 
     @cached_property
     def recording(self) -> Recording | None:

@@ -41,7 +41,10 @@ def check_folder(folder: Path, scenario: str) -> None:
 def keep_points(store: Store, command: Command, points: Sequence[Point]) -> None:
     """Keep what is asked for, so that the folder can be read while it is being answered."""
     before = store.get_meta(_META)
-    number = before["number"] + 1 if before else 0
+    try:
+        number = int(before["number"]) + 1 if before else 0
+    except (TypeError, KeyError, ValueError) as error:
+        raise _damaged(store) from error
     first = number * _APART
     rows = ((first + k, json.dumps(dict(p.params)), p.seed, p.key) for k, p in enumerate(points))
     store.put_points(rows)
@@ -76,7 +79,11 @@ def read(folder: Path) -> SweepResult:
         try:
             return _result(store, found)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise InputError(Problem("it is damaged", "move it away and run it again", str(file))) from error
+            raise _damaged(store) from error
+
+
+def _damaged(store: Store) -> InputError:
+    return InputError(Problem("it is damaged", "move it away and run it again", str(store.path)))
 
 
 def _result(store: Store, command: dict[str, Any]) -> SweepResult:
