@@ -98,22 +98,26 @@ def test_expected_figures_are_those_published(shared: Path, name: str) -> None:
         assert float(number) == figure["value"] and unit == figure["unit"], key
 
 
+@cache
+def memory_bound(way: int) -> RunResult:
+    """Return a third of the memory-bound run, which is as good for what is held here."""
+    case = CASES["llmd-qwen32b-30k-membound"]
+    return run_scenario(resolved(case, {**ways(case)[way], "workload.requests": 900}))
+
+
 @pytest.mark.parametrize("way", [0, 1])
 def test_memory_bound_run_is_near_what_was_measured(way: int) -> None:
     case = CASES["llmd-qwen32b-30k-membound"]
-    settings = ways(case)[way]
-    result = run_scenario(resolved(case, settings))
     for observation in case["observations"]:
-        if observation.get("set", {}) == settings:
-            predicted = metric_of(result, observation["metric"])
+        if observation.get("set", {}) == ways(case)[way]:
+            predicted = metric_of(memory_bound(way), observation["metric"])
             expected = observation["expected"].removesuffix(" token/s")
             expected_si = float(expected) if expected != observation["expected"] else parse(expected, "time")
             assert predicted == pytest.approx(expected_si, rel=0.35), observation["label"]
 
 
 def test_tier_below_serves_what_vram_lost_and_nothing_else_changes() -> None:
-    case = CASES["llmd-qwen32b-30k-membound"]
-    alone, tiered = (run_scenario(resolved(case, settings)).summary for settings in ways(case))
+    alone, tiered = (memory_bound(way).summary for way in (0, 1))
     assert alone["hit_rate"]["dram"] == 0 and tiered["hit_rate"]["dram"] > 0.2
     assert tiered["hit_rate"]["miss"] < 0.6 * alone["hit_rate"]["miss"]
     assert alone["prompt_tokens"] == tiered["prompt_tokens"] and alone["requests"] == tiered["requests"]

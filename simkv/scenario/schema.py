@@ -110,7 +110,7 @@ class Replicas(Section):
         default=1, description="Replicas are dealt to the hosts in turn; those of one host share its DRAM and SSD"
     )
     router: Literal["round_robin", "least_loaded", "prefix_aware", "scored"] = "round_robin"
-    scorers: Scorers | None = Field(default=None, description="Of router scored; absent: each with weight 1")
+    scorers: Scorers | None = Field(default=None, description="Of router scored; absent: queue, kv_usage and prefix, weight 1 each")
 
     @property
     def of_fullest_host(self) -> int:
