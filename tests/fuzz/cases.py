@@ -116,7 +116,7 @@ def _put(rng: Random, tree: Any) -> str:
 def _ask(rng: Random, folder: Path, data: bytes, notes: list[str]) -> Command:
     write_traces(folder)
     (folder / _FILE).write_bytes(data)
-    more = ("--data", rng.choice((".", ".", ".", "nowhere", _FILE))) if rng.random() < 0.9 else ()
+    more = ("--data", rng.choice((*["."] * 18, "nowhere", _FILE))) if rng.random() < 0.97 else ()
     only = ("--only", rng.choice(("queueing", "x", "", "compute,formulas", ","))) if rng.random() < 0.1 else ()
     return Command(
         ("validate", "--cases", _FILE, *more, *only, "--json"), allowed=(0, 2, 3, 4), json=True, in_child=stay_here,

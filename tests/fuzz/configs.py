@@ -37,6 +37,16 @@ _QUANTISED = {"quantization_config": {
     {"group_0": {"weights": {"num_bits": 8, "type": "float"}, "targets": ["Linear"]}}, "modules_to_not_convert": None,
 }}  # fmt: skip
 _PARTS = (_EXPERTS, _LATENT, _WINDOWS, _STATES, _QUANTISED)
+_FITTING: dict[str, tuple[dict[str, Any], ...]] = {
+    "llama": (), "qwen2": (_QUANTISED,), "qwen3_moe": (_EXPERTS,), "mixtral": (_EXPERTS,),
+    "gpt_oss": (_EXPERTS, _WINDOWS),
+    "deepseek_v3": (_EXPERTS, _LATENT), "deepseek_v2": (_EXPERTS, _LATENT, _QUANTISED), "gemma2": (_WINDOWS,),
+    "gemma3": (_WINDOWS,), "qwen3_next": (_EXPERTS, _STATES), "nemotron_h": (_STATES, _EXPERTS), "jamba": (_STATES,),
+    "mamba": (_STATES,), "bamba": (_STATES,), "phi3": (), "falcon": (), "gpt2": (), "llama4": (_EXPERTS,),
+    "mistral": (),
+    "kimi_linear": (_STATES, _LATENT, _EXPERTS), "olmo3": (_WINDOWS,), "minimax": (_STATES, _EXPERTS),
+    "zamba2": (_STATES,),
+}  # fmt: skip
 _TYPES = (
     "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "qwen3_next", "deepseek_v2", "deepseek_v3",
     "deepseek_v32", "gemma2", "gemma3", "gemma3n", "gemma4", "gpt_oss", "llama4", "falcon", "gpt2", "gptj", "phi3",
@@ -57,10 +67,10 @@ _VALUES = (
 def _config(rng: Random) -> tuple[dict[str, Any], list[str]]:
     """Return a configuration and what was done to it."""
     values: dict[str, Any] = dict(_DENSE)
-    for part in _PARTS:
-        if rng.random() < 0.2:
-            values |= part
-    values["model_type"] = rng.choice(_TYPES) if rng.random() < 0.7 else "llama"
+    fitting = rng.choice(list(_FITTING)) if rng.random() < 0.7 else ""
+    for part in _FITTING[fitting] if fitting else [part for part in _PARTS if rng.random() < 0.3]:
+        values |= part
+    values["model_type"] = fitting or rng.choice(_TYPES)
     if rng.random() < 0.7:
         values["architectures"] = None
     notes = [values["model_type"]]
