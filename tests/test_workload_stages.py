@@ -158,3 +158,8 @@ def test_resolved_stages_are_written_as_they_are_read() -> None:
     again = resolve_text(to_yaml(resolved), "again.yaml")
     assert again.scenario.workload == resolved.scenario.workload
     assert again.scenario_hash == resolved.scenario_hash
+
+
+def test_more_questions_than_fit_in_memory_are_refused() -> None:
+    with pytest.raises(InputError, match="more than 1,000,000 questions"):
+        build({**DOCUMENTS, "documents": {"count": 1001, "tokens": 10, "questions": 1000}, "requests": 1}, 0)

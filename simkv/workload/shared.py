@@ -57,8 +57,8 @@ class Documents:
         asked = spec.get("questions")
         self.count = count
         self.questions = None if asked is None else whole(asked, f"{where}.questions", 1)
-        if count * (self.questions or 1) > 10_000_000:
-            raise bad(f"{where}.questions", asked, "is more than 10,000,000 questions in all", "take fewer")
+        if self.questions is not None and count * self.questions > 1_000_000:
+            raise bad(f"{where}.questions", asked, "is more than 1,000,000 questions in all", "take fewer")
         self._weights = np.arange(1, count + 1, dtype=float) ** -exponent
         sizes = lengths(need(spec, "tokens", where), streams("document_tokens"), f"{where}.tokens")
         self._tokens = np.fromiter(islice(sizes, count), dtype=np.int32, count=count)
