@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -269,3 +270,15 @@ def write_scenario(folder: Path) -> Path:
     file = folder / "s.yaml"
     file.write_text(bases()["speed-100k"])
     return file
+
+
+@pytest.mark.parametrize(
+    "workload",
+    ["", "workload: {kind: batch, size: 1, interval: 1us, requests: 9, prompt_tokens: 1, output_tokens: 1}"],
+)
+def test_warm_tiers_of_ages_are_refused_before_anything_passes(workload: str) -> None:
+    written = bases()["speed-100k"].replace("run: {", "tiers: {dram: {capacity: 9GiB}}\nrun: {warm_tiers: 1e7s, ")
+    if workload:
+        written = re.sub(r"(?ms)^workload:.*?(?=^\w)", f"{workload}\n", written)
+    with pytest.raises(InputError, match=r"run.warm_tiers = .*more than 2,000,000 requests would pass untimed"):
+        resolve_text(written, "s.yaml")

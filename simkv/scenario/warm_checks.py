@@ -9,8 +9,11 @@ from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.faults import Fault, Given
 from simkv.scenario.schema import Scenario
 from simkv.scenario.workload_schema import AllAtOnceArrival, BatchWorkload, ReadyQueueArrival, StagesArrival
+from simkv.workload.passing import MOST_ASKED
 
 PLACE = ("run", "warm_tiers")
+_CERTAINLY = 1.5
+"""Times the most that may pass: chance doesn't bring that much down below it."""
 
 
 def warm_faults(s: Scenario, given: Given) -> Iterator[Fault]:
@@ -18,6 +21,16 @@ def warm_faults(s: Scenario, given: Given) -> Iterator[Fault]:
     why = cannot_warm(s)
     if s.run.warm_tiers and why is not None:
         yield Fault(PLACE, *why)
+    elif isinstance(s.run.warm_tiers, float) and s.run.warm_tiers * _least_rate(s) > _CERTAINLY * MOST_ASKED:
+        yield Fault(PLACE, f"more than {MOST_ASKED:,} requests would pass untimed", "shorten it, or write auto")
+
+
+def _least_rate(s: Scenario) -> float:
+    """Return how many requests a second the workload has at least, on average, where that can be seen; else 0."""
+    load = s.workload
+    if isinstance(load, BatchWorkload):
+        return load.size / load.interval if load.interval is not None else 0.0
+    return float(getattr(getattr(load, "arrival", None), "rate", 0.0))
 
 
 def cannot_warm(s: Scenario) -> tuple[str, str] | None:
