@@ -97,14 +97,17 @@ def interactive_p95_s(*assignments: str, flood: bool = True) -> float:
 def test_interactive_class_keeps_its_ttft_under_a_flood_with_priorities_and_not_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Kept: within 100 ms of its value alone, about a step and a chunk. Priorities in the queue alone don't do it."""
+    """Kept: within 100 ms of its value alone, about a step and a chunk. Priorities in the queue alone don't do it.
+
+    Steps end at other times beside the flood, so single requests may come to theirs a few ms sooner.
+    """
     alone_s = interactive_p95_s(flood=False)
     first_s = interactive_p95_s()
     equal_s = interactive_p95_s("classes.batch.priority=0")
     unbounded_s = interactive_p95_s("classes.batch.vram_share=1")
     monkeypatch.setattr(tiers, "ranks", lambda config, classes: (0,) * len(classes))
     queue_only_s = interactive_p95_s()
-    assert alone_s <= first_s <= alone_s + 0.1
+    assert alone_s - 0.005 <= first_s <= alone_s + 0.1
     assert equal_s > 4 * alone_s
     assert queue_only_s > 4 * alone_s
     assert unbounded_s > 4 * alone_s
