@@ -282,3 +282,19 @@ def test_warm_tiers_of_ages_are_refused_before_anything_passes(workload: str) ->
         written = re.sub(r"(?ms)^workload:.*?(?=^\w)", f"{workload}\n", written)
     with pytest.raises(InputError, match=r"run.warm_tiers = .*more than 2,000,000 requests would pass untimed"):
         resolve_text(written, "s.yaml")
+
+
+def test_plan_that_takes_long_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
+    from simkv.cli.planning import _Teller
+    from simkv.cli.progress import Progress
+
+    teller = _Teller(Progress())
+    teller("weighing", 1, 40)
+    assert capsys.readouterr().err == ""
+    teller._start_s -= 60
+    teller("weighing", 2, 40)
+    teller("weighing", 3, 40)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "this plan takes long: weighing, 2 of 40 runs after 60 s, 19 min more for these; Ctrl-C keeps what is finished"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import typer
 
 from simkv.cli.interrupt import INTERRUPTED
 from simkv.cli.options import result_folder
-from simkv.cli.progress import Progress
+from simkv.cli.progress import Progress, long
 from simkv.errors import InfeasibleError, unknown
 from simkv.files import replace_bytes
 from simkv.jobs.store import Store
@@ -20,6 +21,8 @@ from simkv.planner.export import SCENARIO, STORE, check_folder, claim, write
 from simkv.planner.space import plan_of
 from simkv.scenario.load import load_text
 from simkv.sweeps.simulate import Written
+
+_LONG_S = 10.0
 
 
 def carry_out(
@@ -47,12 +50,31 @@ def carry_out(
             with Progress() as shown:
                 result = plan(
                     written, workers=workers, store=store, observed=str(observed) if observed is not None else None,
-                    engines=engines, report=lambda doing, done, todo: shown(done / todo if todo else 0.0, doing),
+                    engines=engines, report=_Teller(shown),
                 )  # fmt: skip
         except KeyboardInterrupt:
             typer.echo(f"interrupted: what was simulated is in {folder}; the same command goes on", err=True)
             raise typer.Exit(INTERRUPTED) from None
         return result, folder, write(result, folder)
+
+
+class _Teller:
+    """Shows how far a search is, and says once that it takes long."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._start_s = time.monotonic()
+        self._said = False
+
+    def __call__(self, doing: str, done: int, todo: int) -> None:
+        """Note that ``done`` of the ``todo`` runs that are known of by now have ended."""
+        self._shown(done / todo if todo else 0.0, doing)
+        elapsed_s = time.monotonic() - self._start_s
+        if not self._said and elapsed_s > _LONG_S and done < todo:
+            self._said = True
+            about = long(elapsed_s * (todo - done) / max(1, done))
+            text = f"this plan takes long: {doing}, {done:,} of {todo:,} runs after {long(elapsed_s)}, {about} more"
+            self._shown.say(f"{text} for these; Ctrl-C keeps what is finished")
 
 
 def show(result: PlanResult, folder: Path, names: Sequence[str], engines: Sequence[str], as_json: bool) -> None:

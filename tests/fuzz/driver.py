@@ -25,8 +25,8 @@ MEMORY_BYTES = 3 << 30
 PEAK_BYTES = 1 << 30
 """Resident memory above which an answer is a fault even so."""
 LIMIT_S = 20.0
-LONG = "this run takes"
-"""What stderr says before a run that takes long."""
+LONG = ("this run takes", "this plan takes")
+"""What stderr says of work that takes long."""
 _HEAVY = (".calibrate", ".pdf", ".cluster", ".__main__")
 _LOOK_S = 0.5
 _LONGEST_MESSAGE = 64 << 10
@@ -102,7 +102,8 @@ def _wait(pid: int, until: float, stderr: Path) -> str:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         while not poll.poll(_LOOK_S * 1000):
-            if LONG in stderr.read_text("utf-8", "replace"):
+            said = stderr.read_text("utf-8", "replace")
+            if any(words in said for words in LONG):
                 return "long"
             if time.monotonic() > until:
                 return "hang"
