@@ -7,8 +7,11 @@ import socket
 from pathlib import Path
 from random import Random
 
+from simkv.scenario.quantity import Quantity
+from simkv.units import DimensionName
 from tests.fuzz.asked import Command, Generator
 from tests.fuzz.base import scenario_text, write_traces
+from tests.fuzz.drawn import extreme
 
 _NUMBERS = (
     "nan", "NaN", "inf", "-inf", "-1", "0", "-0.0", "0.5", "1", "2", "1e308", "1e309", "1e-308", "1e-400", "5e-324",
@@ -21,23 +24,15 @@ _NUMBERS = (
     "\u202e1",
     "null", "true", "[1]", "1e15", "3", "8", "64", "65", "1000000",
 )  # fmt: skip
-_PLAIN = (
-    "1",
-    "2",
-    "8",
-    "0.5",
-    "100",
-    "4096",
-    "1000000",
-    "20ms",
-    "1us",
-    "25 GB/s",
-    "1 B/s",
-    "80GiB",
-    "1B",
-    "1e10s",
-    "0.001",
-)
+_MEASURE: dict[DimensionName, tuple[str, ...]] = {
+    "size": ("--free", "--sequence", "--available", "--bytes"),
+    "rate": ("--bandwidth", "--link-bandwidth", "--ssd-bandwidth"),
+    "time": ("--t-vram", "--t-mem", "--compute", "--transfer"),
+    "tokens": ("--tokens", "--context", "--prefill", "--span", "--max-num-batched-tokens"),
+    "fraction": ("--p-hit", "--beta", "--residency", "--utilization", "--flops-efficiency"),
+    "number": ("--link-price",),
+}
+"""What an option measures; all others count."""
 _MODELS = (
     "llama-3.1-8b",
     "deepseek-v3",
@@ -97,8 +92,11 @@ def _calc(rng: Random, folder: Path) -> Command:
     given = {option: _FITTING[option] for option in rng.choice(_NEEDED[form])}
     for _ in range(rng.choice((1, 1, 2, 3))):
         option, kind = rng.choice(_CALC[form])
-        words = _WORDS.get(kind) or (_PLAIN if rng.random() < 0.5 else _NUMBERS)
-        given[option] = rng.choice(words)
+        measured = next((name for name, options in _MEASURE.items() if option in options), "count")
+        if kind == "N" and rng.random() < 0.6:
+            given[option] = str(extreme(rng, Quantity(measured)))
+        else:
+            given[option] = rng.choice(_WORDS.get(kind, _NUMBERS))
     if rng.random() < 0.05:
         given.pop(rng.choice(list(given)))
     args = [word for pair in given.items() for word in pair]
