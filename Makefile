@@ -21,7 +21,7 @@ help:
 	@echo 'make test       set up, run the tests (JOBS=$(JOBS))'
 	@echo 'make lint       ruff: style and formatting'
 	@echo 'make typecheck  mypy --strict on the package'
-	@echo 'make bench      wall time and memory beside their targets (TRACE=...)'
+	@echo 'make bench      what simulating costs, by scale and beside targets; writes docs/performance.md (TRACE=...)'
 	@echo 'make calibrate  measure this machine, its drive under SSD=DIR, and check the model against a real run (needs torch)'
 	@echo 'make validate   predicted beside expected: closed forms, queueing theory, published measurements (TRACES=DIR)'
 	@echo 'make validation-page   write docs/validation.md anew from that'
@@ -66,9 +66,7 @@ typecheck: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed
-	$(BIN)/python benchmarks/bench.py --trace $(TRACE)
-	$(BIN)/python benchmarks/access.py
-	$(BIN)/python benchmarks/sweep.py --plan
+	$(BIN)/python -m benchmarks --trace $(TRACE) --write docs/performance.md
 
 calibrate: $(VENV)/.installed $(VENV)/.installed-torch
 	$(BIN)/simkv calibrate --ssd-path $(SSD) $(CALIBRATE)

@@ -22,6 +22,7 @@ SWEEP = (
     "sweep", "scenarios/long-context-active.yaml", "--grid", "p=0.1:1.0:0.1", "--grid", "beta=0,0.5,0.9",
     "--grid", "lambda=0.5,0.8",
 )  # fmt: skip
+SMALL = (*SWEEP[:2], "--set", "workload.output_tokens=8", "--grid", "p=0.2,0.4")
 PLAN = ("plan", "scenarios/plan-chat-70b.yaml")
 RATIO, SWEEP_S, PLAN_S = 1.7, 120.0, 180.0
 
@@ -40,11 +41,13 @@ def main() -> None:
     """Print both ratios and times."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--plan", action="store_true", help="plan too, which takes minutes")
+    parser.add_argument("--small", action="store_true", help="two points only, to see that it works")
     asked = parser.parse_args()
+    words = SMALL if asked.small else SWEEP
     with Workers() as workers, tempfile.TemporaryDirectory() as scratch:
         cores, folder = workers.size, Path(scratch)
-        many_s = wall_s(SWEEP, "--out", str(folder / "many"))
-        one_s = wall_s(SWEEP, "--jobs", "1", "--out", str(folder / "one"))
+        many_s = wall_s(words, "--out", str(folder / "many"))
+        one_s = wall_s(words, "--jobs", "1", "--out", str(folder / "one"))
         tables = [(folder / name / "points.csv").read_bytes() for name in ("many", "one")]
         same = "the same table" if tables[0] == tables[1] else "DIFFERENT tables"
         print(f"sweep  {cores} processes {many_s:.1f} s (target {SWEEP_S:.0f}), one {one_s:.1f} s: "
