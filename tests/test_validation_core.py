@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkv.errors import InputError, Problem
+from simkv.jobs.job import Job, Outcome
+from simkv.jobs.workers import Workers
+from simkv.validation import study as studying
 from simkv.validation.answer import answer_of, text_of
 from simkv.validation.expected import UNITS, expected_figure, expected_si, written
 from simkv.validation.groups import ANY_KIND, GROUPS, MEASURED
@@ -32,6 +36,11 @@ from tests.validation_factory import SCENARIO, case, case_file, read_one, row, s
         ("-6 %", -0.06, "%"),
         ("8 GiB", 2.0**33, "GiB"),
         (3, 3.0, ""),
+        ("4,205.5 tokens/s", 4205.5, "tokens/s"),
+        ("12,345,678", 12345678.0, ""),
+        ("0.5 sec", 0.5, "s"),
+        ("20 tok/sec", 20.0, "tokens/s"),
+        ("3 QPS", 3.0, "req/s"),
     ],
 )
 def test_expected_figure_with_its_unit_is_si(given: object, si: float, unit: str) -> None:
@@ -40,7 +49,21 @@ def test_expected_figure_with_its_unit_is_si(given: object, si: float, unit: str
 
 
 @pytest.mark.parametrize(
-    "given", ["fast", "1 lightyear", "", "nan", "1e999", "12 ms later", float("nan"), 10**400, True]
+    "given",
+    [
+        "fast",
+        "1 lightyear",
+        "",
+        "nan",
+        "1e999",
+        "12 ms later",
+        "0,4 s",
+        "4,20 s",
+        "400-500 ms",
+        float("nan"),
+        10**400,
+        True,
+    ],
 )
 def test_expected_figure_that_is_none_says_how_to_write_it(given: object) -> None:
     with pytest.raises(InputError) as raised:
@@ -100,6 +123,14 @@ def problems(path: Path, data: Path | None = None) -> list[Problem]:
         ({"observations": [seen(relative_to={"set": {"workload.sizes": 1}})]},
          "observations.0.relative_to.set.workload.sizes", "unknown key", "size"),
         ({"observations": [seen(metric="ttft_s.p51")]}, "observations.0.metric", "", "docs/results.md"),
+        ({"observations": [seen(metric="ttft_s")]}, "observations.0.metric", "no metric", "ttft_s.mean"),
+        ({"observations": [seen(metric="mean_ttft")]}, "observations.0.metric", "no metric", "ttft_s.mean"),
+        ({"observations": [seen(metric="tokens_per_s")]}, "observations.0.metric", "no metric", "total_tokens_per_s"),
+        ({"observations": [seen(metric="turn.1.tft_s")]}, "observations.0.metric", "no metric", "turn.0.ttft_s"),
+        ({"observations": [seen(metric="itl_s.mean", set={"workload.output_tokens": 1})]},
+         "observations.0.metric", "needs more than one output token", ""),
+        ({"scenario": SCENARIO | {"workload": {"kind": "trace", "path": "gone.jsonl"}}},
+         "scenario.workload.path", "no such file", "--data"),
         ({"observations": [seen(relative_to={"metric": "hits"})]},
          "observations.0.relative_to.metric", "", "docs/results.md"),
     ],
@@ -185,6 +216,47 @@ def test_infeasible_scenario_has_failed_and_others_are_judged(tmp_path: Path) ->
     found = studied(case_file(tmp_path, case(id="large", scenario=large), case()))
     assert [one.status for one in found] == ["failed", "judged"]
     assert "llama-3.1-70b" in found[0].why and found[0].error is None
+
+
+@pytest.mark.parametrize(("metric", "expected"), [("requests.0-0.e2e_s", 0.4), ("requests.0-1.e2e_s.max", 0.4)])
+def test_some_requests_have_figures_of_their_own(tmp_path: Path, metric: str, expected: float) -> None:
+    [found] = studied(case_file(tmp_path, case(observations=[seen(metric=metric)])))
+    assert found.predicted == pytest.approx(expected)
+
+
+def done(monkeypatch: pytest.MonkeyPatch, *cases: dict[str, Any], folder: Path) -> tuple[list[str], list[Judged]]:
+    """Return whose runs are done, in order, and the rows."""
+    begun: list[str] = []
+
+    def noted(jobs: Sequence[Job], workers: Workers) -> Iterator[Outcome]:
+        begun.extend(job.label for job in jobs)
+        return execute(jobs, workers)
+
+    execute = studying.execute
+    monkeypatch.setattr(studying, "execute", noted)
+    return begun, studied(case_file(folder, *cases))
+
+
+def test_cases_that_ask_the_same_share_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = case(
+        id="other", scenario=SCENARIO | {"name": "other"}, group="cross_check", observations=[seen(metric="e2e_s.mean")]
+    )
+    begun, rows = done(monkeypatch, case(), other, folder=tmp_path)
+    assert begun == ["two"] and [row.predicted for row in rows] == pytest.approx([0.4, 0.4])
+    assert [row.id for row in rows] == ["two: makespan_s", "other: e2e_s.mean"]
+
+
+def test_shared_run_without_a_figure_names_who_asked_for_it(tmp_path: Path) -> None:
+    other = case(id="other", scenario=SCENARIO | {"name": "other"}, observations=[seen(metric="turn.3.ttft_s")])
+    [problem] = problems(case_file(tmp_path, case(), other))
+    assert problem.path == "cases.1.observations.0.metric" and "case other" in problem.what
+
+
+def test_longest_runs_are_begun_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sized = [case(id=f"n{size}", scenario=SCENARIO | {"workload": SCENARIO["workload"] | {"size": size}})
+             for size in (10, 1000, 100)]  # fmt: skip
+    begun, rows = done(monkeypatch, *sized, folder=tmp_path)
+    assert begun == ["n1000", "n100", "n10"] and [row.case.id for row in rows] == ["n10", "n1000", "n100"]
 
 
 def test_scenario_by_path_is_from_the_case_files_folder(tmp_path: Path) -> None:

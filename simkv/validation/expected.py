@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from simkv.errors import InputError, Problem
@@ -22,7 +23,17 @@ UNITS: dict[str, float] = {
     "blocks": 1.0, "requests": 1.0, "KiB/token": 2.0**10, "B/token": 1.0,
 }  # fmt: skip
 """What a figure may be written in, and how much of SI that is."""
-_TEXT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.*?)?\s*")
+SPELLED: dict[str, str] = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "minutes": "min", "hours": "h",
+    "percent": "%", "×": "x", "μs": "µs", "KB": "kB", "KB/s": "kB/s",
+    **{f"{noun}{per}": "tokens/s" for noun in ("tok", "toks", "token", "tokens") for per in ("/sec", "/second")},
+    **dict.fromkeys(("toks/s", "t/s", "tps", "TPS"), "tokens/s"),
+    **{f"{noun}{per}": "req/s" for noun in ("req", "reqs", "request", "requests") for per in ("/sec", "/second")},
+    **dict.fromkeys(("reqs/s", "request/s", "rps", "RPS", "qps", "QPS"), "req/s"),
+    "request": "requests", "reqs": "requests", "block": "blocks",
+}  # fmt: skip
+"""Other ways to write some of them."""
+_TEXT = re.compile(r"\s*([+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.*?)?\s*")
 _LONGEST, _COUNTED = 100, 1e12
 
 
@@ -60,12 +71,19 @@ def written(value: float, unit: str) -> str:
 
 def _of_text(given: str) -> Figure:
     match = _TEXT.fullmatch(given) if len(given) <= _LONGEST else None
-    if match is None:
+    if match is None or re.search(r"\d", match[2] or ""):
         raise _refused("is no number with a unit", 'write it like "266 ms"', given)
     unit = match[2] or ""
+    unit = SPELLED.get(unit, unit)
     if unit not in UNITS:
-        raise _refused("has a unit that isn't known", f"one of {', '.join(filter(None, UNITS))}", given)
-    return Figure(float(match[1]) * UNITS[unit], unit)
+        raise _refused("has a unit that isn't known", _units_like(unit), given)
+    return Figure(float(match[1].replace(",", "")) * UNITS[unit], unit)
+
+
+def _units_like(unit: str) -> str:
+    near = get_close_matches(unit, UNITS, 1)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return f"{guess}valid: {', '.join(filter(None, UNITS))}"
 
 
 def _float(given: int | float) -> float:

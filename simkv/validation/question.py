@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,14 @@ class Question:
     def key(self) -> str:
         """What tells it from the case's other questions."""
         return key_of(dict(self.settings))
+
+    @property
+    def work(self) -> str:
+        """A text that is equal where the work is: who asks, for what, and how he calls his scenario change nothing."""
+        section = self.section
+        if self.ask == "scenario" and isinstance(section, dict):
+            section = {key: value for key, value in section.items() if key != "name"}
+        return json.dumps([self.ask, section, self.settings, self.files, self.seeds, self.folder], default=str)
 
 
 @dataclass(slots=True)

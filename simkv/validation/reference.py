@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from simkv.scenario.base import Section
 from simkv.validation.asks import MODULES, metrics
-from simkv.validation.expected import UNITS
+from simkv.validation.expected import SPELLED, UNITS
 from simkv.validation.groups import GROUPS, Group
 from simkv.validation.schema import Case, Observation, Relative, Source
 from simkv.validation.words import limit_of
@@ -71,7 +71,8 @@ def _errors(group: Group) -> str:
 
 
 def _units() -> str:
-    return f"{', '.join(f'`{unit}`' for unit in UNITS if unit)}.\n"
+    units, spelled = (", ".join(f"`{unit}`" for unit in names if unit) for names in (UNITS, SPELLED))
+    return f"{units}.\n\nThese are read, too: {spelled}; and thousands with commas, as in `4,205 tokens/s`.\n"
 
 
 def _ask(name: str) -> Callable[[], str]:

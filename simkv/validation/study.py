@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from simkv.errors import InputError, Problem, SimkvError
 from simkv.estimate import spoken
-from simkv.jobs.execute import Done, execute
+from simkv.jobs.execute import execute
 from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
 from simkv.validation.asks import answer, check
@@ -24,6 +23,8 @@ from simkv.validation.told import told
 Status = Literal["judged", "skipped", "failed"]
 LONG_S = 300.0
 """Who waits longer is told so before."""
+_SHORT_S = 0.05
+"""What a run counts as progress at least."""
 Answers = dict[str, float | None]
 
 
@@ -56,6 +57,29 @@ class _Asked:
     """Why, by the settings that failed."""
 
 
+@dataclass(slots=True)
+class _Run:
+    """What is done once, however many cases ask it."""
+
+    question: Question
+    """With all metrics that are wanted of it."""
+    time_s: float = 0.0
+    askers: list[tuple[_Asked, str]] = field(default_factory=list)
+    """Each with the settings that it asks under."""
+
+    def ask(self, asked: _Asked, key: str, time_s: float) -> None:
+        """Note who asks, and about how long it takes."""
+        wanted = dict.fromkeys((*self.question.metrics, *asked.questions[key].metrics))
+        self.question = replace(self.question, metrics=tuple(wanted))
+        self.time_s = max(self.time_s, time_s)
+        self.askers.append((asked, key))
+
+    def job(self) -> Job:
+        """Return it as work for a process."""
+        key = hashlib.sha256(self.question.work.encode()).hexdigest()
+        return Job(key, ask, (self.question,), self.question.case)
+
+
 def study(
     cases: Sequence[Read],
     data: str | None,
@@ -72,18 +96,17 @@ def study(
     if data is not None and not os.path.isdir(data):
         raise InputError(Problem("is no folder", "name the folder that traces are in", path="--data", value=data))
     asked = [_asked(read, data) for read in cases]
-    told_s = _check(asked) / workers.size
+    runs = _runs(asked)
+    told_s = sum(run.time_s for run in runs.values()) / workers.size
     if say is not None and told_s > LONG_S:
         say(f"this takes about {spoken(told_s)}")
-    jobs = {job.key: (one, key) for one in asked for key, job in _jobs(one).items()}
-    todo = [job for one in asked for job in _jobs(one).values()]
-
-    def so_far(done: Done) -> None:
+    all_s, done_s = sum(max(run.time_s, _SHORT_S) for run in runs.values()), 0.0
+    for outcome in execute([run.job() for run in runs.values()], workers):
+        run = runs[outcome.job.key]
+        _keep(run, outcome)
+        done_s += max(run.time_s, _SHORT_S)
         if report is not None:
-            report(done.finished / len(todo), done.outcome.job.label)
-
-    for outcome in execute(todo, workers, None, so_far):
-        _keep(*jobs[outcome.job.key], outcome)
+            report(done_s / all_s, outcome.job.label)
     return [_judged(one, seen) for one in asked for seen in one.read.case.observations]
 
 
@@ -107,40 +130,42 @@ def _asked(read: Read, data: str | None) -> _Asked:
     return _Asked(read, questions(read.case, files, read.folder))
 
 
-def _check(asked: Sequence[_Asked]) -> float:
-    """Return about how many seconds all answers take together.
+def _runs(asked: Sequence[_Asked]) -> dict[str, _Run]:
+    """Return what is to be done by the keys of its jobs, the longest first, so that all workers end together.
 
     Raises InputError with everything that is wrong with the questions, as far as that is seen at once.
     """
     problems: list[Problem] = []
-    time_s = 0.0
+    found: dict[str, _Run] = {}
     for one in asked:
-        for question in one.questions.values():
+        for key, question in one.questions.items():
             try:
-                time_s += check(question)
+                found.setdefault(question.work, _Run(question)).ask(one, key, check(question))
             except InputError as error:
                 problems += told(error.problems, one.read, question)
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
-    return time_s
+    return {run.job().key: run for run in sorted(found.values(), key=lambda run: -run.time_s)}
 
 
-def _jobs(asked: _Asked) -> dict[str, Job]:
-    return {
-        key: Job(hashlib.sha256(pickle.dumps(question)).hexdigest(), ask, (question,), question.case)
-        for key, question in asked.questions.items()
-    }
-
-
-def _keep(asked: _Asked, key: str, outcome: Outcome) -> None:
-    """Put what became of a question to its case; raises InputError for one that can't be asked."""
+def _keep(run: _Run, outcome: Outcome) -> None:
+    """Put what became of a run to those who asked for it; raises InputError for what can't be asked."""
     found = outcome.answer or {}
     if "problems" in found:
-        raise InputError(told([Problem(**each) for each in found["problems"]], asked.read, asked.questions[key]))
-    if "metrics" in found:
-        asked.answers[key] = found["metrics"]
-    else:
-        asked.failed[key] = found["failed"] if outcome.failure is None else outcome.failure.message
+        raise InputError(list(_told(run, [Problem(**each) for each in found["problems"]])))
+    for asked, key in run.askers:
+        if "metrics" in found:
+            asked.answers[key] = found["metrics"]
+        else:
+            asked.failed[key] = found["failed"] if outcome.failure is None else outcome.failure.message
+
+
+def _told(run: _Run, problems: Sequence[Problem]) -> Iterator[Problem]:
+    """Yield each problem as the first says it who asked for the metric that it is about, if it is about one."""
+    for found in problems:
+        wanted = (who for who in run.askers if found.value in who[0].questions[who[1]].metrics)
+        asked, key = next(wanted, run.askers[0]) if found.path == "metric" else run.askers[0]
+        yield from told([found], asked.read, asked.questions[key])
 
 
 def _judged(asked: _Asked, seen: Observation) -> Judged:

@@ -10,6 +10,9 @@ from simkv.scenario.text import Path
 from simkv.validation.question import Question, key_of
 from simkv.validation.read import Read
 
+_FILE_MEND = "name it from the case file's folder, or in the case's data and the folder that has it with --data"
+"""Where scenarios of their own would say to give a path with ``--set``."""
+
 
 def told(problems: Iterable[Problem], read: Read, question: Question) -> list[Problem]:
     """Return problems of a question with file, line and path of the case that asks it; each names the case."""
@@ -17,7 +20,8 @@ def told(problems: Iterable[Problem], read: Read, question: Question) -> list[Pr
 
 
 def _told(found: Problem, read: Read, question: Question) -> Problem:
-    named = replace(found, what=f"case {read.case.id}: {found.what}")
+    mend = _FILE_MEND if "--set" in found.mend and found.path.endswith("path") else found.mend
+    named = replace(found, what=f"case {read.case.id}: {found.what}", mend=mend)
     path = next(_places(found, read, question), None)
     if path is None:
         return named

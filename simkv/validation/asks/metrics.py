@@ -1,9 +1,10 @@
 """Numbers of a run by name: a summary's by their dotted names, and some that are made of its rows.
 
-``turn.N.F``, ``turns.A-B.F`` and ``request.N.F`` are figures F of some of its requests: those of turn N of their
-sessions, of turns A to B, or the N-th to arrive, each counted from 0. F is one of :data:`TIMES`, a mean unless
-``.p50``, ``.p99``, ``.max`` or the like follows, or one of :data:`SHARES`. ``classes.NAME.total_tokens_per_s`` is what
-a class (a stage of the load) got through between its first arrival and its last end.
+``turn.N.F``, ``turns.A-B.F``, ``request.N.F`` and ``requests.A-B.F`` are figures F of some of its requests: those of
+turn N of their sessions, of turns A to B, the N-th to arrive, or those from the A-th to the B-th, each counted from 0.
+F is one of :data:`TIMES`, a mean unless ``.p50``, ``.p99``, ``.max`` or the like follows, or one of :data:`SHARES`.
+``classes.NAME.total_tokens_per_s`` is what a class (a stage of the load) got through between its first arrival and its
+last end.
 
 ``LANE.bytes_per_busy_s`` is the rate of ``h2d``, ``d2h``, ``ssd_read`` or ``ssd_write`` while it carries something, and
 ``ttft_s.mean_of_all`` a mean that counts refused requests with 0, as some clients do.
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkv.errors import InputError, Problem
+from simkv.results.metrics import METRICS
 from simkv.results.result import RunResult
 
 Rows = dict[str, NDArray[Any]]
@@ -32,6 +34,7 @@ MADE: dict[str, Callable[[dict[str, Any]], float]] = {
     ),
 }
 """``decode_*``: of one static batch, from its first output token on."""
+OF_ALL = "ttft_s.mean_of_all"
 LANES = ("h2d", "d2h", "ssd_read", "ssd_write")
 TIMES: dict[str, Callable[[Rows], NDArray[Any]]] = {
     "ttft_s": lambda rows: rows["first_token_s"] - rows["arrival_s"],
@@ -45,7 +48,8 @@ SHARES: dict[str, tuple[str, ...]] = {
     "hit_rate_ssd": ("hit_ssd_tokens",),
 }
 """Columns whose sum is taken as a share of the prompts' tokens."""
-_SOME = re.compile(r"(turn|request)\.(\d{1,9})\.([a-z0-9_.]+)|turns\.(\d{1,9})-(\d{1,9})\.([a-z0-9_.]+)")
+SOME = re.compile(r"(turn|request)(?:\.(\d{1,9})|s\.(\d{1,9})-(\d{1,9}))\.([a-z0-9_.]+)")
+"""Of which requests, the first and the last, and what of them."""
 _CLASS_RATE = re.compile(r"classes\.([A-Za-z0-9._-]+)\.total_tokens_per_s")
 _QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
 
@@ -58,7 +62,7 @@ def metric_of(result: RunResult, name: str) -> float:
     """
     if name in MADE:
         return MADE[name](result.summary)
-    if name == "ttft_s.mean_of_all":
+    if name == OF_ALL:
         return _ttft_of_all(result)
     lane = name.removesuffix(".bytes_per_busy_s")
     if lane in LANES and lane != name:
@@ -66,7 +70,7 @@ def metric_of(result: RunResult, name: str) -> float:
     rate = _CLASS_RATE.fullmatch(name)
     if rate is not None:
         return _tokens_per_s(result, name, rate[1])
-    some = _SOME.fullmatch(name)
+    some = SOME.fullmatch(name)
     return _of_rows(result, name, *_chosen(result, some)) if some is not None else _of_summary(result, name)
 
 
@@ -74,10 +78,10 @@ def _of_summary(result: RunResult, name: str) -> float:
     value: Any = result.summary
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
+    if value is None and name.partition(".")[0] in METRICS:
+        raise _none(name, f"it needs {METRICS[name.partition('.')[0]].needs}")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(
-            Problem("is no number of the run's summary", "docs/results.md lists them", path="metric", value=name)
-        )
+        raise _unknown(name, "docs/results.md lists the numbers of a run")
     return float(value)
 
 
@@ -110,17 +114,19 @@ def _lane_rate(result: RunResult, lane: str) -> float:
 def _chosen(result: RunResult, some: re.Match[str]) -> tuple[Rows, str]:
     """Return the rows that a metric is about, refused requests left out, and what it wants of them."""
     rows: Rows = dict(result.data.requests)
-    by, number, figure, first, last, figure_of_turns = some.groups()
-    if by is None:
-        chosen = (rows["turn"] >= int(first)) & (rows["turn"] <= int(last))
-        figure = figure_of_turns
-    elif by == "turn":
-        chosen = rows["turn"] == int(number)
-    else:
-        chosen = np.zeros(len(rows["id"]), dtype=bool)
-        chosen[np.lexsort((rows["id"], rows["arrival_s"]))[int(number) : int(number) + 1]] = True
+    by, number, first, last, figure = some.groups()
+    least, most = int(first or number), int(last or number)
+    place = rows["turn"] if by == "turn" else _order(rows)
+    chosen = (place >= least) & (place <= most)
     chosen &= ~rows["rejected"].astype(bool)
     return {key: column[chosen] for key, column in rows.items()}, figure
+
+
+def _order(rows: Rows) -> NDArray[Any]:
+    """Return how many requests arrived before each."""
+    order = np.empty(len(rows["id"]), dtype=np.int64)
+    order[np.lexsort((rows["id"], rows["arrival_s"]))] = np.arange(len(order))
+    return order
 
 
 def _of_rows(result: RunResult, name: str, rows: Rows, figure: str) -> float:

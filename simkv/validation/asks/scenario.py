@@ -22,6 +22,7 @@ from simkv.scenario.resolve import Resolved, fill_in, replaced
 from simkv.scenario.shipped import shipped
 from simkv.simulation import run_scenario
 from simkv.validation.asks.metrics import metric_of
+from simkv.validation.asks.names import check_names
 from simkv.validation.question import Question
 
 
@@ -40,8 +41,10 @@ def answer(question: Question) -> dict[str, float]:
 def check(question: Question) -> float:
     """Return about how many seconds its runs take; what isn't feasible is told by the run.
 
-    Raises InputError for a scenario that isn't one, and for one that would take days or more memory than there is.
+    Raises InputError for a scenario that isn't one, for a metric that no run has, and for a run that would take days or
+    more memory than there is.
     """
+    check_names(question.metrics)
     try:
         resolved = _compared(_resolved(question), question.metrics)
     except InfeasibleError:
