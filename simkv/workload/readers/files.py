@@ -68,7 +68,7 @@ def head(path: Path) -> bytes:
             start = file.read(HEAD_BYTES)
             start += file.readline(MAX_LINE_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        mend = "" if getattr(error, "errno", None) else "get a whole copy of the file"
+        mend = "name another file" if getattr(error, "errno", None) else "get a whole copy of the file"
         raise InputError(Problem(f"can't be read: {error}", mend, file=str(path))) from error
     what, mend = _not_text(start)
     if what:
@@ -89,7 +89,7 @@ def inside(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
-        raise InputError(Problem(f"can't be read: {error.strerror or error}", file=str(folder))) from error
+        raise InputError(Problem(f"can't be read: {error.strerror or error}", "name another", str(folder))) from error
 
 
 def whole(path: Path) -> bytes:
