@@ -19,10 +19,14 @@ from simkv.errors import LawError
 from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.node import Node
 from simkv.kvcache.pool import KVPool
+from simkv.kvcache.residency import ResidentSet
 from simkv.results.check import LAWS
 from simkv.results.write import summary_text
 from simkv.scenario.resolve import resolve_text
 from simkv.sim import fabric
+from simkv.sim.active.computation import Undisturbed
+from simkv.sim.active.engine import ActiveEngine
+from simkv.sim.active.pipeline import LayerPipeline
 from simkv.sim.active.traffic import Traffic
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.batchmode.runner import BlockRunner
@@ -90,6 +94,10 @@ tiers:
   dram: {capacity: 208GB, bandwidth: 100 GB/s}
 run: {warm_up: 0s, baselines: []}
 """
+SPARSE = (
+    "offload.access={pattern: topk, budget: 512, recent: 64, sinks: 16, skew: 1.0, stickiness: 0.5}",
+    "offload.residency=0.1",
+)
 OVERLAP = ("engine.load=overlap",)
 SWAPPING = ("engine.preemption=swap", "engine.num_gpu_blocks=300", "workload.max_context=3000")
 Wrong = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -129,6 +137,10 @@ def unlimited_dram(right: Callable[..., Any]) -> Callable[..., Any]:
 
 def lost_request(right: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, live: None if live.request.id == 7 else right(self, live)
+
+
+def lost_first_request(right: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, live: None if live.request.id == 0 else right(self, live)
 
 
 def request_served_twice(right: Callable[..., Any]) -> Callable[..., Any]:
@@ -391,13 +403,31 @@ def active_load_carried_twice(right: Callable[..., Any]) -> Callable[..., Any]:
     return up
 
 
+def read_block_evicted(right: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, ids, step, protect: right(self, ids, step, protect[:0])
+
+
+def layers_that_end_too_soon(right: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, seconds, call: right(self, seconds / 2, call)
+
+
+def reads_that_hit_twice(right: Callable[..., Any]) -> Callable[..., Any]:
+    """What is read from below is told as read from VRAM: a miss that costs nothing."""
+
+    def count(self: LayerPipeline, layer: int) -> None:
+        right(self, layer)
+        right(self, layer)
+
+    return count
+
+
 # ---- what each must be told
 
 
 MUTANTS: dict[str, Mutant] = {
     "a free CPU copy": Mutant("L20", r"(replica|host) 0 (h2d|d2h|ssd_read|ssd_write)", Lane, "service_s", free_copy),
     "a free CPU copy within DRAM": Mutant(
-        "L22", r"host 0, .*ssd_read, ssd_write.*", fabric, "max_min", unlimited_dram, sets=("tiers.dram.capacity=1GiB",)
+        "L22", r"host 0, .*ssd_read, ssd_write.*", fabric, "max_min", unlimited_dram, sets=("tiers.dram.capacity=1GiB", "tiers.dram.bandwidth=4 GB/s")
     ),
     "a lost request": Mutant("L1", "requests", Engine, "enqueue", lost_request),
     "a request served twice": Mutant("L10", "Little", System, "_finished", request_served_twice),
@@ -460,6 +490,18 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "batch mode: a load counted twice": Mutant(
         "L21", "h2d", BlockRunner, "_send", batch_mode_load_not_asked_for, BATCHES
+    ),
+    "batch mode: a free CPU copy": Mutant("L20", r"replica 0 (h2d|d2h)", Lane, "service_s", free_copy, BATCHES),
+    "active offload: a free CPU copy": Mutant("L20", r"replica 0 (h2d|d2h)", Lane, "service_s", free_copy, ACTIVE),
+    "active offload: a lost request": Mutant("L1", "requests", ActiveEngine, "enqueue", lost_first_request, ACTIVE),
+    "active offload: a block evicted while it is read": Mutant(
+        "L36", "replica 0", ResidentSet, "admit", read_block_evicted, ACTIVE, SPARSE
+    ),
+    "active offload: a step shorter than its computing": Mutant(
+        "L33", "replica 0", Undisturbed, "run", layers_that_end_too_soon, ACTIVE
+    ),
+    "active offload: hits counted twice": Mutant(
+        "L34", "replica 0", LayerPipeline, "_count_hits", reads_that_hit_twice, ACTIVE, (SPARSE[0], "offload.residency=0.9")
     ),
     "active offload: a load counted twice": Mutant("L21", "h2d", Traffic, "up", active_load_carried_twice, ACTIVE),
 }  # fmt: skip

@@ -40,7 +40,8 @@ class Audit:
         self.every: int | None = None
         """Events between two looks at everything; None: the more, the more there is to look at."""
         self.checks = 0
-        self._next = EVENTS
+        self._distance = EVENTS
+        self._seen = 0
         self._last_s = 0.0
         self._present = 0
         self._present_time_s = 0.0
@@ -71,14 +72,14 @@ class Audit:
         self._present = self._live()
         for steps in self._steps:
             steps.look(now)
-        self._next -= 1
-        if self._next <= 0:
+        self._seen += 1
+        if self._seen >= (self.every or self._distance):
             self.check()
 
     def check(self) -> None:
         """Check every law that can be checked between two events."""
         self.checks += 1
-        self._nodes = 0
+        self._nodes = self._seen = 0
         system = self.system
         for number, engine in enumerate(system.engines):
             if isinstance(engine, Engine):
@@ -105,7 +106,7 @@ class Audit:
         if system.arrived != system.finished + system.rejected + live:
             what = f"{system.arrived} in, {system.finished} finished, {system.rejected} rejected, {live} live"
             self._broken("L1", "requests", what)
-        self._next = self.every or max(EVENTS, self._nodes // NODES_AN_EVENT)
+        self._distance = max(EVENTS, self._nodes // NODES_AN_EVENT)
 
     def finish(self) -> None:
         """Check what must hold once everything has ended."""
