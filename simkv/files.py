@@ -75,7 +75,7 @@ def replace_files(folder: Path, files: Mapping[str, Content], gone: Iterable[str
                 for name in files:
                     shown = folder / name
                     shown.parent.mkdir(parents=True, exist_ok=True)
-                    (beside / name).replace(shown)
+                    _move(beside / name, shown)
                 for name in gone:
                     (folder / name).unlink(missing_ok=True)
                 interrupt.check()
@@ -90,7 +90,7 @@ def new_file(path: Path) -> Iterator[Path]:
     with draft(path) as beside:
         yield beside / path.name
         with alone_in(path.parent):
-            (beside / path.name).replace(path)
+            _move(beside / path.name, path)
 
 
 def replace_folder(place: Path, fill: Callable[[Path], None], check: Callable[[], None]) -> None:
@@ -160,6 +160,13 @@ def _put(content: Content, file: Path) -> None:
         file.write_bytes(content)
     else:
         content(file)
+
+
+def _move(made: Path, place: Path) -> None:
+    """Put a file in the place of another; never in that of a device or a pipe."""
+    if place.exists() and not place.is_file() and not place.is_dir():
+        raise OSError(errno.EEXIST, "a device or a pipe is there")
+    made.replace(place)
 
 
 def _swap(beside: Path, place: Path) -> None:

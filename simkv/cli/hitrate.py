@@ -63,6 +63,7 @@ def hitrate(
     as_json: JsonOption = False,
 ) -> None:
     """Hit rate over capacity for every policy, between the ceiling and Belady's bound; no timing."""
+    from simkv.cli.guard import printable
     from simkv.hitrate import CHOICES
 
     _check_files(trace, csv, plot, force)
@@ -74,7 +75,7 @@ def hitrate(
     for path, write in ((csv, _write_csv), (plot, _write_plot)):
         if path is not None:
             write(answer, path, force)
-            typer.echo(f"wrote {path}", err=True)
+            typer.echo(printable(f"wrote {path}"), err=True)
     if as_json:
         import json
 

@@ -96,13 +96,14 @@ def _simulate(
         result = run_scenario(resolved, step_exact=step_exact, audit=audit or None, progress=progress, record=record)
     result.data.steps.clear()  # summarised; a third of a long run's memory, and no file needs it
     write_result(result, folder)
+    said = trace.write(result)
     if as_json:
         typer.echo(summary_text(result.summary), nl=False)
     else:
         from simkv.results.text import render
 
         typer.echo(render(result, folder))
-    if (said := trace.write(result)) is not None:
+    if said is not None:
         typer.echo(said, err=as_json)
     if result.data.interrupted:
         typer.echo(f"interrupted: what was finished is in {folder}", err=True)

@@ -64,7 +64,7 @@ class RunFolder:
 
     @cached_property
     def resolved(self) -> str:
-        """``scenario.resolved.yaml`` as text; raises InputError where it doesn't read, or is no YAML of bounded size."""
+        """``scenario.resolved.yaml`` as text; raises InputError where it doesn't read, or is no scenario."""
         from simkv.scenario.text import parse
 
         file = self.path / RESOLVED

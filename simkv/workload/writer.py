@@ -185,7 +185,8 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
         with files.new_file(path) as draft, draft.open("wb") as file:
             yield file
     except OSError as error:
-        raise InputError(Problem(f"can't be written: {files.reason(error)}", file=str(path))) from error
+        what = f"can't be written: {files.reason(error)}"
+        raise InputError(Problem(what, "name another file", file=str(path))) from error
 
 
 def check_new(path: Path, *, force: bool = False) -> None:

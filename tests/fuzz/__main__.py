@@ -15,11 +15,11 @@ import multiprocessing  # noqa: E402
 from types import ModuleType  # noqa: E402
 from typing import Any  # noqa: E402
 
-from tests.fuzz import cases, commandline, configs, driver, grids, results, scenarios, traces  # noqa: E402
+from tests.fuzz import cases, commandline, configs, driver, grids, outputs, results, scenarios, traces  # noqa: E402
 from tests.fuzz.asked import Generator  # noqa: E402
 from tests.fuzz.report import again, render  # noqa: E402
 
-MODULES: tuple[ModuleType, ...] = (scenarios, grids, configs, cases, commandline, traces, results)
+MODULES: tuple[ModuleType, ...] = (scenarios, grids, configs, cases, commandline, traces, results, outputs)
 GENERATORS: dict[str, Generator] = {name: found for module in MODULES for name, found in module.GENERATORS.items()}
 
 
