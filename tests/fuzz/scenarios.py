@@ -119,10 +119,11 @@ def _extreme(rng: Random, folder: Path) -> Command:
 def _set(rng: Random, folder: Path) -> Command:
     """Give values on the command line, well and badly."""
     write_traces(folder)
-    (folder / _NAME).write_text(scenario_text(rng))
+    name = rng.choice(list(bases()))
+    (folder / _NAME).write_text(bases()[name])
     more: list[str] = []
-    for _ in range(rng.choice((1, 1, 2, 4, 30))):
-        more += ["--set", assignment(rng)]
+    for _ in range(rng.choice((1, 1, 1, 2, 4, 30))):
+        more += ["--set", assignment(rng, trees()[name])]
     return run_of([], *more, *(_ODD_OPTIONS[rng.randrange(len(_ODD_OPTIONS))] if rng.random() < 0.1 else ()))
 
 
@@ -133,10 +134,10 @@ _ODD_OPTIONS = (
 )  # fmt: skip
 
 
-def assignment(rng: Random) -> str:
+def assignment(rng: Random, tree: dict[str, Any]) -> str:
     """Return something for ``--set``: a path that is one or not, and a value that fits it or not."""
-    path, field = rng.choice(fields())
-    shown = flow(drawn(rng, field)) if rng.random() < 0.3 else _on_line(rng.choice(NASTY))
+    path, field = likely(rng, tree)
+    shown = flow(drawn(rng, field)) if rng.random() < 0.6 else _on_line(rng.choice(NASTY))
     if rng.random() < 0.15:
         path = rng.choice((
             "", ".", "..", f"{path}.", f".{path}", f"{path}.x", path.upper(), path.replace(".", ". "), f"{path}.0",
