@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf
+from typing import Any
 
 from simkv.sim.config import SystemConfig
 from simkv.sim.series import boundary_s
@@ -208,6 +209,8 @@ class NaiveEngine:
         self.priorities = {cls.name: cls.priority for cls in config.classes}
         self.interned: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         self.waiting: list[Sequence] = []
+        self.coming: list[list[Any]] = []
+        """Who came while a step ran, and how many steps have ended since."""
         self.running: list[Sequence] = []
         self.chunks: list[tuple[Sequence, int]] = []
         self.held = 0
@@ -253,10 +256,22 @@ class NaiveEngine:
         sequence = Sequence(request, self.keys(request), self.priorities.get(request.cls, 0))
         self.arrived += 1
         sequence.place = (sequence.priority if self.by_priority else 0, self.arrived)
+        if self.engine.async_scheduling and self.running:
+            self.coming.append([sequence, 0])
+            return
         was_empty = not self.waiting
         self.queue(sequence)
         if was_empty or self.waiting[0] is sequence:
             self.wake()
+
+    def let_in(self, boundaries: int) -> None:
+        """Queue those who came before the last ``boundaries`` ends of steps."""
+        while self.coming and self.coming[0][1] >= boundaries:
+            sequence, _ = self.coming.pop(0)
+            self.queue(sequence)
+            self.look |= self.waiting[0] is sequence
+        for entry in self.coming:
+            entry[1] += 1
 
     def keys(self, request: Request) -> list[int]:
         """Number every full block so that equal numbers mean equal content from the very start."""
@@ -303,8 +318,17 @@ class NaiveEngine:
 
     def boundary(self) -> None:
         changed = self.complete()
+        self.let_in(1)
         preempted = self.schedule_running()
-        look = self.eager or self.look or changed or preempted
+        self.decide(changed or preempted, preempted)
+        if self.coming and not self.running:
+            self.let_in(0)
+            self.decide(changed or preempted, preempted)
+        self.begin(changed or preempted)
+
+    def decide(self, changed: bool, preempted: bool) -> None:
+        """Admit who waits; where nobody runs and the first can't be had, those behind it that hold blocks give way."""
+        look = self.eager or self.look or changed
         self.look = False
         if self.swapping or (preempted and self.running):
             self.look = True
@@ -316,7 +340,6 @@ class NaiveEngine:
                 break
             self.give_way(holders[-1])
             self.admit()
-        self.begin(changed or preempted)
 
     def complete(self) -> bool:
         """Book the step that ends now."""
@@ -472,6 +495,9 @@ class NaiveEngine:
     def resume(self, sequence: Sequence) -> None:
         self.held -= 1
         sequence.enter("preempted" if sequence.row.preemptions else "queue", self.now)
+        if self.engine.async_scheduling and self.running:
+            self.coming.append([sequence, 0])
+            return
         self.queue(sequence)
         self.wake()
 

@@ -8,6 +8,7 @@ from simkv.scenario.text import Path
 ACTIVE_IDLE: dict[Path, str] = {
     ("engine", "load"): "prompts stream what is below VRAM layer by layer",
     ("engine", "reserve_full_prompt"): "a sequence takes its share for the whole prompt at once",
+    ("engine", "async_scheduling"): "a step is decided when the one before it has ended",
     ("engine", "store_outputs"): "offload.write says what is written below VRAM",
     ("engine", "host_cost_per_block"): "offload.host_cost_per_block is of running sequences' blocks",
     ("engine", "host_cost_per_load"): "offload.host_cost_per_step is of running sequences' steps",

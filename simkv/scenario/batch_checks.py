@@ -12,7 +12,8 @@ from simkv.scenario.text import Path
 IDLE: tuple[Path, ...] = (
     *(("engine", key) for key in (
         "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "num_gpu_blocks", "kv_cache_tokens",
-        "enforce_eager", "hybrid_kv_cache", "reserve_full_prompt", "load", "store_outputs", "prefix_caching",
+        "async_scheduling", "enforce_eager", "hybrid_kv_cache", "reserve_full_prompt", "load", "store_outputs",
+        "prefix_caching",
     )),
     ("engine", "prefill"), ("engine", "preemption"), ("tiers", "relation"), ("tiers", "dram", "ratio"), ("offload",),
     ("link", "descriptors_per_block"), ("contention",),

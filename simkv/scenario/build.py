@@ -104,6 +104,7 @@ def engine_config(resolved: Resolved) -> EngineConfig:
         store_outputs=engine.store_outputs,
         preemption=engine.preemption,
         side=side_blocks(layout, engine) if layout is not None else None,
+        async_scheduling=bool(engine.async_scheduling),
         host_block_s=engine.host_cost_per_block or 0.0,
         host_load_s=engine.host_cost_per_load or 0.0,
     )

@@ -175,6 +175,9 @@ class _Filler:
                 self._fill(f"offload.prefetch.{key}", None, "")
         for key in idle_writing(self.scenario):
             self._fill(f"offload.{key}", type(offload).model_fields[key].default, loading.DEFAULT)
+        ahead_is_idle = isinstance(self.scenario.hardware, InlineHardware) or self.scenario.active
+        if ahead_is_idle and not self._layers.given(("engine", "async_scheduling")):
+            self._fill("engine.async_scheduling", None, "")
         if self._host_is_idle():
             for key in ("host_cost_per_block", "host_cost_per_load"):
                 if not self._layers.given(("engine", key)):

@@ -110,7 +110,9 @@ class Replicas(Section):
         default=1, description="Replicas are dealt to the hosts in turn; those of one host share its DRAM and SSD"
     )
     router: Literal["round_robin", "least_loaded", "prefix_aware", "scored"] = "round_robin"
-    scorers: Scorers | None = Field(default=None, description="Of router scored; absent: queue, kv_usage and prefix, weight 1 each")
+    scorers: Scorers | None = Field(
+        default=None, description="Of router scored; absent: queue, kv_usage and prefix, weight 1 each"
+    )
 
     @property
     def of_fullest_host(self) -> int:
@@ -148,6 +150,11 @@ class Engine(Section):
         description="What a request that has to give its VRAM back does later: compute again, or load from DRAM",
     )
     reserve_full_prompt: Annotated[StrictBool, Field(description="Admit only what has room for its whole prompt")]
+    async_scheduling: StrictBool | None = Field(
+        default=None,
+        description="A step is decided while the one before it runs: who arrives meanwhile joins the step after next; "
+        "absent: the engine's own, false on abstract hardware",
+    )
     load: Literal["hold", "overlap", "block"] = Field(
         description="hold: a request waits for its load while others run; overlap: its step waits layer by layer; "
         "block: its step, and with it the whole batch, computes when all is loaded"

@@ -109,6 +109,8 @@ class EngineConfig:
     preemption: Preemption = "recompute"
     side: SideBlocks | None = None
     """None: every layer's cache grows."""
+    async_scheduling: bool = False
+    """A step is decided while the one before it runs (``sim/coming``)."""
     host_block_s: float = 0.0
     """CPU time between two steps for each block of a prompt that lower tiers are asked about."""
     host_load_s: float = 0.0

@@ -12,6 +12,7 @@ from math import inf
 
 from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import Timer
+from simkv.sim.coming import Coming
 from simkv.sim.holdings import Holdings
 from simkv.sim.hosttime import HostTime
 from simkv.sim.live import DECODE, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
@@ -44,6 +45,7 @@ class Engine(ReplicaEngine):
         self.host = HostTime(self.clock, self.config)
         self.swapper = Swapper(self.config, mover) if self.config.preemption == "swap" else None
         self.scheduler: Scheduler = Scheduler(self)
+        self.coming = Coming(self)
         self.prefetcher = make_prefetcher(self, config.offload)
         self.series = Series()
         self._target = 0
@@ -72,12 +74,13 @@ class Engine(ReplicaEngine):
     def enqueue(self, live: Live) -> None:
         """Put an arrival into the waiting queue; interrupt the batch where it could be admitted."""
         live.owner = self.tiers.owners[live.cls]
-        was_empty = not self.scheduler.waiting
-        self.scheduler.push(live)
         self.backlog.add(live)
         idle = self._asleep
-        if was_empty or self.scheduler.waiting[0][1] is live:
-            self.wake()
+        if not self.coming.add(live, returns=False):
+            was_empty = not self.scheduler.waiting
+            self.scheduler.push(live)
+            if was_empty or self.scheduler.waiting[0][1] is live:
+                self.wake()
         if self.prefetcher is not None:
             self.prefetcher.arrived(live, idle)
 
@@ -87,11 +90,16 @@ class Engine(ReplicaEngine):
             return
         self._offer_again = True
         if not self.chunks and self._target > self.step + 1:
-            self._cut(self.clock._now)
+            self.cut(self._next_boundary(self.clock._now))
 
-    def _cut(self, now: float) -> None:
-        """End the steps under way at the next boundary."""
-        target = max(self._next_boundary(now), self.step + 1)
+    def next_step(self) -> int:
+        """The first step that has not begun; one that began at this instant has."""
+        now = self.clock._now
+        return self.step + 1 if self._begun_s == now else min(self._next_boundary(now), self._target)
+
+    def cut(self, step: int) -> None:
+        """End the steps under way where ``step`` begins, or sooner."""
+        target = max(step, self.step + 1)
         if target < self._target:
             self._target = target
             self._fire_at(self.series.begins_s(target))
@@ -110,7 +118,7 @@ class Engine(ReplicaEngine):
             return
         if len(self.running) >= self.config.max_num_seqs:
             return
-        self._cut(now)
+        self.cut(self._next_boundary(now))
 
     def sync(self) -> None:
         """Allocate the decode blocks of every step that has begun by now."""
@@ -168,7 +176,7 @@ class Engine(ReplicaEngine):
         if self._offer_again:
             self._offer_again = False
             self.holdings.offer_again()
-        changed = self.scheduler.schedule(now, changed)
+        changed = self.coming.decide(now, changed)
         if changed and self.prefetcher is not None:
             self.prefetcher.look_ahead()
         self._begin(now, changed)
@@ -295,6 +303,8 @@ class Engine(ReplicaEngine):
             last = series.valid_to
         if self.step_exact or self.scheduler.look_again or self._offer_again:
             last = step + 1
+        if self.coming:
+            last = max(step + 1, min(last, self.coming.first_step()))
         if last > step + 1:
             last = step + 1 + batch.steps_within(step + 1, self._room(), last - step - 1)
         self._target = last
@@ -386,9 +396,10 @@ class Engine(ReplicaEngine):
         live.enter(PREEMPTED if live.preemptions else QUEUE, now)
         self.gauge.update(now)
         self.gauge.held -= 1
-        self.scheduler.put_back(live)
         idle = self._asleep
-        self.wake()
+        if not self.coming.add(live, returns=True):
+            self.scheduler.put_back(live)
+            self.wake()
         if self.prefetcher is not None and not idle:
             self.prefetcher.look_ahead()
 

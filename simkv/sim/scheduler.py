@@ -55,8 +55,8 @@ class Scheduler(WaitingQueue):
 
     @property
     def queued(self) -> int:
-        """How many requests wait, those that stepped aside included."""
-        return len(self.waiting) + (self.shares.aside if self.shares is not None else 0)
+        """How many requests wait, those that stepped aside or have just come included."""
+        return len(self.waiting) + len(self.engine.coming) + (self.shares.aside if self.shares is not None else 0)
 
     def let_go(self, live: Live) -> None:
         """Note that ``live`` holds no blocks any more: who stepped aside for it has its turn."""

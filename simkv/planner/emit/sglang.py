@@ -59,6 +59,9 @@ def _server(part: Part) -> Iterator[Flag]:
         for phase in ("prefill", "decode"):
             why = f"no captured graphs ({origin('engine.enforce_eager')})"
             yield Flag(f"--disable-{phase}-cuda-graph", None, why)
+    if engine.async_scheduling is False:
+        why = f"a step is decided when the one before it has ended ({origin('engine.async_scheduling')})"
+        yield Flag("--disable-overlap-schedule", None, why)
     if not engine.hybrid_kv_cache and not part.model.uniform:
         why = f"layers with a window keep all tokens ({origin('engine.hybrid_kv_cache')})"
         yield Flag("--disable-hybrid-swa-memory", None, why)

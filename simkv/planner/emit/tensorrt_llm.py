@@ -67,6 +67,9 @@ def _entries(part: Part, replica: int) -> Iterator[Entry]:
     yield Entry(("enable_chunked_prefill",), True, why)
     if engine.enforce_eager:
         yield Entry(("cuda_graph_config",), None, f"no captured graphs ({origin('engine.enforce_eager')})")
+    if engine.async_scheduling is False:
+        why = f"a step is decided when the one before it has ended ({origin('engine.async_scheduling')})"
+        yield Entry(("disable_overlap_scheduler",), True, why)
 
 
 def _pool(part: Part) -> Iterator[Entry]:

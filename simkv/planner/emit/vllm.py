@@ -66,6 +66,9 @@ def server_flags(part: Part) -> Iterator[Flag]:
         yield Flag("--scheduling-policy", engine.scheduling, f"who goes first ({origin('engine.scheduling')})")
     if engine.enforce_eager:
         yield Flag("--enforce-eager", None, f"no captured graphs ({origin('engine.enforce_eager')})")
+    if engine.async_scheduling is False:
+        why = f"a step is decided when the one before it has ended ({origin('engine.async_scheduling')})"
+        yield Flag("--no-async-scheduling", None, why)
     if not engine.hybrid_kv_cache and not part.model.uniform:
         why = f"layers with a window keep all tokens ({origin('engine.hybrid_kv_cache')})"
         yield Flag("--disable-hybrid-kv-cache-manager", None, why)
