@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from simkv.errors import InputError, Problem
-from simkv.interrupt import Interrupt
+from simkv.interrupt import Undisturbed
 
 PATIENCE_S = 30.0
 """How long one writer waits while another puts its files into place."""
@@ -37,6 +37,8 @@ _REASONS = {
     errno.ENAMETOOLONG: "the name is too long",
     errno.ENOTDIR: "a part of its path is a file",
     errno.EISDIR: "a folder is there",
+    errno.EEXIST: "something that is no folder is in its path",
+    errno.ENXIO: "a device or a pipe is there",
     errno.EBUSY: "a disk is mounted just there, so that it can't be replaced; a folder in it can",
     errno.EAGAIN: "another process is writing there",
 }
@@ -71,14 +73,13 @@ def replace_files(folder: Path, files: Mapping[str, Content], gone: Iterable[str
                 shown = folder / name
                 (beside / name).parent.mkdir(parents=True, exist_ok=True)
                 _put(content, beside / name)
-            with alone_in(folder), Interrupt() as interrupt:
+            with alone_in(folder), Undisturbed():
                 for name in files:
                     shown = folder / name
                     shown.parent.mkdir(parents=True, exist_ok=True)
                     _move(beside / name, shown)
                 for name in gone:
                     (folder / name).unlink(missing_ok=True)
-                interrupt.check()
     except (OSError, RuntimeError) as error:
         mend = "make room, or pick another folder"
         raise InputError(Problem(f"can't be written: {reason(error)}", mend, file=str(shown))) from error
@@ -165,7 +166,7 @@ def _put(content: Content, file: Path) -> None:
 def _move(made: Path, place: Path) -> None:
     """Put a file in the place of another; never in that of a device or a pipe."""
     if place.exists() and not place.is_file() and not place.is_dir():
-        raise OSError(errno.EEXIST, "a device or a pipe is there")
+        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
     made.replace(place)
 
 
@@ -176,11 +177,11 @@ def _swap(beside: Path, place: Path) -> None:
         return
     old = Path(tempfile.mkdtemp(prefix=_prefix(place), suffix=_OLD, dir=place.parent))
     try:
-        with Interrupt():
+        with Undisturbed():
             place.rename(old)
             try:
                 beside.rename(place)
-            except BaseException:
+            except OSError:
                 old.rename(place)
                 raise
     finally:

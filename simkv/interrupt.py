@@ -42,3 +42,17 @@ class Interrupt:
         if self._asked:
             raise KeyboardInterrupt
         self._asked = True
+
+
+class Undisturbed(Interrupt):
+    """While entered, Ctrl-C waits, however often it is pressed, until the block has ended: for a moment's work."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if kind is None:
+            self.check()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
