@@ -70,11 +70,13 @@ class RunFolder:
         file = self.path / RESOLVED
         found = read_text(file)
         try:
-            parse(found, str(file))
+            problems = parse(found, str(file)).problems
         except InputError as error:
-            wrong = error.problems[0]
+            problems = error.problems
+        if problems:
+            wrong = problems[0]
             what = f"isn't the scenario of a run: {wrong.what}"
-            raise InputError(Problem(what, "run it again with --out", str(file), wrong.line)) from error
+            raise InputError(Problem(what, "run it again with --out", str(file), wrong.line))
         return found
 
     @cached_property
