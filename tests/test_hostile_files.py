@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -17,9 +21,16 @@ from hypothesis import strategies as st
 
 import simkv
 from simkv.errors import InputError, SimkvError
+from simkv.jobs.store import Store
 from simkv.profile.load import read_profile
+from simkv.report.compose import _read
+from simkv.report.document import Data, Details, Figure, Section
 from simkv.report.folders import RunFolder, read_folder
 from simkv.results.recorded import from_json, to_json
+from simkv.results.write import check_out
+from simkv.sweeps.point import Point
+from simkv.sweeps.read import Command, keep_points
+from simkv.sweeps.read import read as read_sweep
 from simkv.workload.accesslog import read_access_log
 from simkv.workload.course import Course
 from simkv.workload.readers import open_trace
@@ -122,3 +133,42 @@ def test_a_resolved_scenario_that_would_grow_or_break_the_reader_is_refused(text
     assert isinstance(folder, RunFolder)
     with pytest.raises(InputError, match=r"scenario\.resolved\.yaml:\d+: isn't the scenario of a run"):
         _ = folder.resolved
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE results SET answer = '5'", "UPDATE results SET wall_s = 'x'", "UPDATE points SET position = 'x'",
+        "UPDATE points SET params = CAST(x'ff' AS TEXT)", "UPDATE results SET answer = NULL",
+        "UPDATE meta SET value = '5'",
+    ],
+)  # fmt: skip
+def test_a_sweep_whose_file_was_changed_by_hand_is_refused_by_name(change: str, tmp_path: Path) -> None:
+    with Store(tmp_path / "sweep.sqlite") as store:
+        keep_points(store, Command("s", {}, 1, ()), [Point({"p": "0.3"}, 0, "k")])
+        store.done("k", {"ttft_s": {"mean": 1.0}}, 1.0)
+    assert len(read_sweep(tmp_path).ended) == 1
+    with closing(sqlite3.connect(tmp_path / "sweep.sqlite")) as file, file:
+        file.execute(change)
+    with pytest.raises(InputError, match=r"sweep\.sqlite: it is damaged; move it away and run it again"):
+        read_sweep(tmp_path)
+
+
+def test_a_pipe_in_the_place_of_a_summary_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "summary.json")
+    with pytest.raises(InputError, match="something that is no result"):
+        check_out(tmp_path, "s")
+
+
+def test_a_figure_that_cannot_be_drawn_names_its_file(tmp_path: Path) -> None:
+    def draw(file: Any, form: str) -> None:
+        raise KeyError("p_hit")
+
+    figure = Figure("f", "finding", draw, Data((), ()), "alt")
+    (section,) = _read(lambda: [Section("s", "S", [Details("more", [figure])])], tmp_path / "curves.json")
+    (details,) = section.blocks
+    assert isinstance(details, Details)
+    (guarded,) = details.blocks
+    assert isinstance(guarded, Figure)
+    with pytest.raises(InputError, match=r"curves\.json: it is damaged, or of another version of simkv \(KeyError"):
+        guarded.draw(BytesIO(), "svg")
