@@ -6,7 +6,10 @@ offload are in ``test_active_mutants.py``, those of records and of blocks beside
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ from typing import Any
 import pytest
 
 from simkv.errors import LawError
+from simkv.jobs.workers import Workers
 from simkv.kvcache.index import PrefixIndex
 from simkv.kvcache.node import Node
 from simkv.kvcache.pool import KVPool
@@ -43,6 +47,7 @@ from simkv.sim.series import Series
 from simkv.sim.swap import Swapper
 from simkv.sim.system import System
 from simkv.simulation import run_scenario
+from simkv.sweeps.simulate import Case, Written, simulate
 from tests import test_active_mutants
 
 ROOT = Path(__file__).parents[1]
@@ -98,6 +103,8 @@ SPARSE = (
     "offload.access={pattern: topk, budget: 512, recent: 64, sinks: 16, skew: 1.0, stickiness: 0.5}",
     "offload.residency=0.1",
 )
+MOSTLY_HERE = (SPARSE[0], "offload.residency=0.9")
+NARROW = ("tiers.dram.capacity=1GiB", "tiers.dram.bandwidth=4 GB/s")
 OVERLAP = ("engine.load=overlap",)
 SWAPPING = ("engine.preemption=swap", "engine.num_gpu_blocks=300", "workload.max_context=3000")
 Wrong = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -427,7 +434,7 @@ def reads_that_hit_twice(right: Callable[..., Any]) -> Callable[..., Any]:
 MUTANTS: dict[str, Mutant] = {
     "a free CPU copy": Mutant("L20", r"(replica|host) 0 (h2d|d2h|ssd_read|ssd_write)", Lane, "service_s", free_copy),
     "a free CPU copy within DRAM": Mutant(
-        "L22", r"host 0, .*ssd_read, ssd_write.*", fabric, "max_min", unlimited_dram, sets=("tiers.dram.capacity=1GiB", "tiers.dram.bandwidth=4 GB/s")
+        "L22", r"host 0, .*ssd_read, ssd_write.*", fabric, "max_min", unlimited_dram, sets=NARROW
     ),
     "a lost request": Mutant("L1", "requests", Engine, "enqueue", lost_request),
     "a request served twice": Mutant("L10", "Little", System, "_finished", request_served_twice),
@@ -501,7 +508,7 @@ MUTANTS: dict[str, Mutant] = {
         "L33", "replica 0", Undisturbed, "run", layers_that_end_too_soon, ACTIVE
     ),
     "active offload: hits counted twice": Mutant(
-        "L34", "replica 0", LayerPipeline, "_count_hits", reads_that_hit_twice, ACTIVE, (SPARSE[0], "offload.residency=0.9")
+        "L34", "replica 0", LayerPipeline, "_count_hits", reads_that_hit_twice, ACTIVE, MOSTLY_HERE
     ),
     "active offload: a load counted twice": Mutant("L21", "h2d", Traffic, "up", active_load_carried_twice, ACTIVE),
 }  # fmt: skip
@@ -566,6 +573,47 @@ def test_mutant_changes_what_is_told_and_without_audit_no_law_is_named(name: str
         except Exception as error:
             told = repr(error)
     assert told != sound
+
+
+# ---- where an audit is asked for
+
+
+LOSES_ONE = """
+import sys
+from simkv.cli import main
+from simkv.sim.engine import Engine
+right = Engine.enqueue
+Engine.enqueue = lambda self, live: None if live.request.id == 7 else right(self, live)
+sys.argv = ["simkv", "run", "lossy.yaml", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("variable", "words", "audited"), [("1", (), True), ("0", (), False), ("0", ("--audit",), True)]
+)
+def test_command_is_audited_by_option_or_environment(
+    tmp_path: Path, variable: str, words: tuple[str, ...], audited: bool
+) -> None:
+    (tmp_path / "lossy.yaml").write_text(PLAIN, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES_ONE, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SIMKV_AUDIT": variable},
+    )  # fmt: skip
+    assert (done.returncode != 0) == audited, done.stderr
+    assert bool(re.search(r"law L1 broken at [\d.e+]+ s, requests: ", done.stderr)) == audited
+
+
+def lossy_point(text: str) -> dict[str, Any]:
+    """Simulate as a point of a sweep does, with a lost request, in whatever process this is."""
+    with changed(MUTANTS["a lost request"], lost_request):
+        return simulate(Case(Written(text, "lossy.yaml")), 0)
+
+
+def test_workers_of_sweeps_inherit_the_audit() -> None:
+    with Workers(1) as workers:
+        error = workers.place.submit(lossy_point, PLAIN).exception(120)
+    assert isinstance(error, LawError) and "law L1 broken at" in str(error)
 
 
 # ---- the table
