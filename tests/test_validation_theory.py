@@ -150,6 +150,13 @@ def test_queue_that_is_none_names_the_key(section: dict[str, Any], path: str) ->
     assert [problem.path for problem in raised.value.problems] == [path]
 
 
+@pytest.mark.parametrize("section", [QUEUE, LRU])
+def test_check_of_a_queue_says_how_long_it_takes(section: dict[str, Any]) -> None:
+    key = "references" if "references" in section else "requests"
+    times = [check(Question("one", "queue", section | {key: count}, (), ())) for count in (2000, 4000)]
+    assert 0 < times[0] < times[1] == pytest.approx(2 * times[0])
+
+
 # ---- replays ------------------------------------------------------------------------------------
 
 
