@@ -49,14 +49,18 @@ def chained(spans: Spans, block_tokens: int, blocks: int) -> list[int]:
     number, content = 0, iter(spans)
     stream, start, left = next(content)
     for _ in range(blocks):
-        pieces: list[int] = [number]
-        lacking = block_tokens
-        while lacking:
-            if not left:
-                stream, start, left = next(content)
-            taken = min(left, lacking)
-            pieces += (stream, start, taken)
-            start, left, lacking = start + taken, left - taken, lacking - taken
-        number = hash(tuple(pieces))
+        if left >= block_tokens:
+            number = hash((number, stream, start, block_tokens))
+            start, left = start + block_tokens, left - block_tokens
+        else:
+            pieces: list[int] = [number]
+            lacking = block_tokens
+            while lacking:
+                if not left:
+                    stream, start, left = next(content)
+                taken = min(left, lacking)
+                pieces += (stream, start, taken)
+                start, left, lacking = start + taken, left - taken, lacking - taken
+            number = hash(tuple(pieces))
         found.append(number)
     return found
