@@ -51,7 +51,10 @@ def _options() -> argparse.Namespace:
 
 
 def _asked(name: str, seed: int, options: argparse.Namespace) -> driver.Judged:
-    judged = driver.ask(name, GENERATORS[name], seed, options.show, options.limit)
+    try:
+        judged = driver.ask(name, GENERATORS[name], seed, options.show, options.limit)
+    except Exception as error:  # of the generator: nothing was asked, and the others go on
+        judged = driver.Judged(name, seed, -1, "", 0.0, 0, f"its generator failed: {error!r}")
     if judged.fault:
         print(f"failed: {again(judged)}: {judged.fault}", file=sys.stderr, flush=True)
     return judged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -33,8 +34,9 @@ plan: {vary: {engine.max_num_seqs: [64, 128]}}
 
 @cache
 def made(kind: str) -> Path:
-    """Return a good folder of a kind, made once by a process of its own; nobody may change it."""
-    folder = Path(_PLACE.name) / kind
+    """Return a good folder of a kind, made once a worker by a process of its own; nobody may change it."""
+    folder = Path(_PLACE.name) / str(os.getpid()) / kind
+    folder.parent.mkdir(exist_ok=True)
     code = "import sys, pathlib; from tests.fuzz.results import make; make(sys.argv[1], pathlib.Path(sys.argv[2]))"
     subprocess.run([sys.executable, "-c", code, kind, str(folder)], check=True, cwd=REPOSITORY)
     return folder
