@@ -71,3 +71,7 @@ def test_preset_schedules_ahead_and_abstract_hardware_does_not() -> None:
     assert resolve(CHATBOT).scenario.engine.async_scheduling is True
     assert resolve(CHATBOT, ["engine.async_scheduling=false"]).scenario.engine.async_scheduling is False
     assert resolve("scenarios/article-toy.yaml").scenario.engine.async_scheduling is None
+
+
+def test_version_before_it_was_the_default_decides_between_steps() -> None:
+    assert resolve(CHATBOT, ['engine.version="0.13"']).scenario.engine.async_scheduling is False
