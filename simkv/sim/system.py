@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from simkv.sim.audit import Audit
 
 STRETCH_EVENTS = 20_000
-"""Processed between two reports of progress."""
+"""At most, processed between two reports of progress."""
+_FIRST_EVENTS = 500
+_STRETCH_S = 0.1
+"""A stretch that took longer is followed by a shorter one: Ctrl-C waits for its end."""
 EngineType = Callable[[Surroundings], ReplicaEngine]
 """What makes a replica's engine."""
 Listener = Callable[[int, float], None]
@@ -82,6 +85,7 @@ class System:
         self.warmed = _warm(self, source) if isinstance(source, Handover) else _stored(self, source)
         self.audit = _audit(self) if config.audited else None
         self.sampler = Sampler(self, config.sample_s)
+        self._stretch_events = min(_FIRST_EVENTS, STRETCH_EVENTS)
         self.windows = Windows(self, record) if record else None
 
     def _add_host(self, replicas: int) -> None:
@@ -116,8 +120,12 @@ class System:
         return self._collect(interrupted, perf_counter() - begun)
 
     def _drain(self) -> bool:
-        """Process a stretch of events; True while there are more."""
-        return (self.clock if self.audit is None else self.audit).drain(STRETCH_EVENTS)
+        """Process a stretch of events, and fit the next to what it took; True while there are more."""
+        begun = perf_counter()
+        more = (self.clock if self.audit is None else self.audit).drain(self._stretch_events)
+        events, fast = self._stretch_events, perf_counter() - begun < _STRETCH_S
+        self._stretch_events = min(STRETCH_EVENTS, events * 2 if fast else events // 2 + 1)
+        return more
 
     def _arrivals(self) -> Generator[Timer, None, None]:
         """The SimPy process of the open arrivals."""
