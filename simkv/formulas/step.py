@@ -193,7 +193,7 @@ class RooflineStep:
         return self._base(tokens, sequences + len(chunks), sampled) + kv_s * context_tokens + attention
 
     def linear_s(self, tokens: int) -> float:
-        """Linear layers and experts with the overhead, as profilers of layers sum them: no lm_head, no all-reduce."""
+        """Seconds of linear layers and experts with the overhead, as profilers sum them: no lm_head, no all-reduce."""
         return self._token_part(tokens) - self.comm.seconds(tokens)
 
     def _base(self, tokens: int, sequences: int, sampled: int) -> float:
@@ -268,12 +268,12 @@ def step_cost(
 
 
 def compute_flops_per_s(gpu: Gpu, weight_dtype: str) -> float:
-    """Achieved FLOP/s of linear layers."""
+    """Achieved FLOP/s of linear layers with weights of ``weight_dtype``."""
     return peak_flops_per_s(gpu, weight_dtype) * flops_efficiency(gpu, weight_dtype)
 
 
 def flops_efficiency(gpu: Gpu, weight_dtype: str) -> float:
-    """Share of that peak which linear layers achieve."""
+    """Share of :func:`peak_flops_per_s` that linear layers achieve, 0 to 1."""
     return gpu.value("flops_fp8_efficiency" if in_fp8(gpu, weight_dtype) else "flops_efficiency")
 
 

@@ -30,8 +30,8 @@ from simkv.scenario.text import Path
 from simkv.sim.batchmode.config import BatchConfig
 from simkv.sim.config import LinkConfig, SsdConfig, SystemConfig
 
-MUCH = 0.8
-"""What mapped files give of the drive, where a note need not tell of it."""
+SHARE_WITHOUT_NOTE = 0.8
+"""Of the drive's rate: mapped files that give more than this need no note."""
 EAGER_ATTENTION = FLEXGEN_T4.bmm_prefill
 """FLOP/s of prompts' attention, at most: these engines write scores out and go over them in kernels of their own.
 FlexGen's fit on a T4, taken for faster cards as well, which do no better in its runs (docs/batch-mode.md)."""
@@ -146,7 +146,7 @@ def placing_notes(scenario: Scenario) -> list[tuple[str, str]]:
     place, io, drive = scenario.engine.placement, io_of(scenario.engine), scenario.tiers.ssd.read
     assert place is not None, "batch mode"
     mapped = mapped_bytes_per_s(drive, io.read_ahead)
-    if mapped > MUCH * drive or all(sum(pair) == 100 for pair in place.model_dump().values()):
+    if mapped > SHARE_WITHOUT_NOTE * drive or all(sum(pair) == 100 for pair in place.model_dump().values()):
         return []
     rates = f"{units.short(mapped, 'rate')} of the drive's {units.short(drive, 'rate')}"
     ahead = units.short(io.read_ahead, "size")

@@ -1,8 +1,9 @@
 """A GPU family's figures, fitted to the step times that somebody measured on its cards.
 
 Points are the observations of ``step`` cases that say ``fitted: true``, by the ``family`` of their case. Least squares
-on relative errors. A family's other figures keep their catalogue values; served runs are never fitted on. What comes
-out is written into ``simkv/data/hardware.yaml`` by hand: ``python calibration/fit_steps.py`` prints it.
+on relative errors. A family's other figures keep their catalogue values. Runs of many requests aren't fitted on as a
+whole; a step time that was read off one (its median between tokens) is a step case like others. What comes out is
+written into ``simkv/data/hardware.yaml`` by hand: ``python calibration/fit_steps.py`` prints it.
 """
 
 from __future__ import annotations

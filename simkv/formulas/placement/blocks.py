@@ -115,16 +115,16 @@ def stages(block: Block, layer: LayerShape, policy: BatchPolicy, rates: Rates) -
 
 def _loads(block: Block, policy: BatchPolicy, rates: Rates, staged: int) -> Iterator[Leg]:
     """Yield the transfers onto the GPU that are left: of what is staged the last tensor, all of the rest."""
-    slow = 0
-    for nbytes, stages, most in (
+    capped = 0
+    for nbytes, is_staged, most in (
         (block.weights, policy.stages_weights, rates.weight_load),
         (block.cache, policy.stages_kv, rates.kv_load),
         (block.up, False, rates.mapped_load),
     ):
-        if not stages and most < inf:
+        if not is_staged and most < inf:
             yield Leg("h2d", nbytes, most)
-            slow += nbytes
-    yield Leg("h2d", block.h2d + block.up - staged - slow)
+            capped += nbytes
+    yield Leg("h2d", block.h2d + block.up - staged - capped)
 
 
 def _staged(block: Block, layer: LayerShape, policy: BatchPolicy) -> tuple[list[list[Chain]], int]:

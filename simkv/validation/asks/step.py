@@ -3,7 +3,8 @@
 Keys of the section:
 
 - ``model``: a catalogue name, or the path of a Hugging Face config.json; ``hardware``: an accelerator's name
-- ``tensor_parallel`` (1), ``weight_dtype``, ``kv_dtype`` (``auto``), ``mode`` (``graphs``, ``eager``, ``kernels``)
+- ``tensor_parallel`` (1), ``weight_dtype``, ``kv_dtype`` (``auto``), ``mode`` (``graphs``, ``synchronous``, ``eager``,
+  ``kernels``: see :func:`simkv.formulas.step.step_cost`)
 - ``part``: ``whole`` (default), or ``linear``: the linear layers, experts included, with their overhead a layer, and
   neither attention, lm_head, what a step costs a sequence nor all-reduce
 - ``figures``: figures of the accelerator that the case knows better, by name, in SI
