@@ -10,23 +10,19 @@ from __future__ import annotations
 
 from math import inf
 
-from simkv.sim.batch import DecodeBatch
 from simkv.sim.clock import Timer
 from simkv.sim.coming import Coming
-from simkv.sim.holdings import Holdings
 from simkv.sim.hosttime import HostTime
-from simkv.sim.live import DECODE, PREEMPTED, PREFILL, QUEUE, RECOMPUTE, Live
 from simkv.sim.prefetch import make_prefetcher
-from simkv.sim.replica import ReplicaEngine, Surroundings
-from simkv.sim.scheduler import Chunk, Scheduler
+from simkv.sim.replica import Surroundings
+from simkv.sim.roster import Roster
+from simkv.sim.scheduler import Scheduler
 from simkv.sim.series import Series
-from simkv.sim.swap import Swapper
 from simkv.sim.waits import begin_waiting
-from simkv.workload.request import Request
 
 
-class Engine(ReplicaEngine):
-    """The forward steps of one replica, and the requests that wait for or take part in them."""
+class Engine(Roster):
+    """The forward steps of one replica: who takes part, when they begin and end."""
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
@@ -38,25 +34,17 @@ class Engine(ReplicaEngine):
         """What is read from SSD first is waited for in the step too."""
         self.reads_on_demand = config.offload.prefetch != "arrival"
         """What lies on SSD is read when its request has its turn, and not only ahead of it."""
-        self.batch = DecodeBatch(self.config.block_tokens)
-        self.chunks: list[Chunk] = []
-        """What the step in progress computes of prompts."""
-        self.holdings = Holdings(self.config, mover)
         self.host = HostTime(self.clock, self.config)
-        self.swapper = Swapper(self.config, mover) if self.config.preemption == "swap" else None
         self.scheduler: Scheduler = Scheduler(self)
         self.coming = Coming(self)
         self.prefetcher = make_prefetcher(self, config.offload)
         self.series = Series()
         self._target = 0
         """Step before which the scheduled event fires."""
-        self._allocated = 0
-        """Decode blocks are allocated for all steps before this one."""
         self._begun_s = 0.0
         self._alone_s = inf
         """What the step under way, which waits for transfers, takes without; inf: it doesn't wait."""
         self._version = 0
-        self._asleep = True
         self._offer_again = False
         """DRAM may have room for what it refused: offer it at the next boundary."""
         mover.sync = self.sync
@@ -70,19 +58,6 @@ class Engine(ReplicaEngine):
         return self.swapper is not None and self.swapper.under_way > 0
 
     # ---- what others call
-
-    def enqueue(self, live: Live) -> None:
-        """Put an arrival into the waiting queue; interrupt the batch where it could be admitted."""
-        live.owner = self.tiers.owners[live.cls]
-        self.backlog.add(live)
-        idle = self._asleep
-        if not self.coming.add(live, returns=False):
-            was_empty = not self.scheduler.waiting
-            self.scheduler.push(live)
-            if was_empty or self.scheduler.waiting[0][1] is live:
-                self.wake()
-        if self.prefetcher is not None:
-            self.prefetcher.arrived(live, idle)
 
     def room_below(self) -> None:
         """DRAM let go of something: offer it what it refused at the next step boundary."""
@@ -136,24 +111,6 @@ class Engine(ReplicaEngine):
             self._target = target
             self._fire_at(self.series.begins_s(target))
 
-    def can_ever_fit(self, request: Request) -> bool:
-        """Whether ``request`` could be served if nobody else were here."""
-        tokens = request.prompt_tokens + request.output_tokens
-        return self.config.most_blocks(tokens - 1) <= self.config.num_gpu_blocks
-
-    @property
-    def held_blocks(self) -> int:
-        """Private blocks that running requests hold now."""
-        return sum(self.blocks_of(live) for live in self.running)
-
-    def blocks_of(self, live: Live) -> int:
-        """Private blocks that a running request holds now."""
-        if live.step0 < 0:
-            return live.blocks_held + live.side_blocks
-        assert live.handle is not None
-        tokens = live.context(max(self._allocated, live.step0))
-        return self.config.blocks(tokens) - live.handle.end + live.side_blocks
-
     def under_way(self) -> tuple[float, int, int] | None:
         """Return when the steps under way began, who decodes in them, and their prompt tokens; None when idle."""
         tokens = sum(chunk.tokens for chunk in self.chunks)
@@ -206,72 +163,6 @@ class Engine(ReplicaEngine):
                 self._finish(live, now)
             changed = True
         return changed
-
-    def _complete_chunks(self, now: float) -> None:
-        chunks, self.chunks = self.chunks, []
-        for chunk in chunks:
-            live = chunk.live
-            live.tokens += chunk.tokens
-            self.holdings.commit_prompt(live)
-            if live.tokens == live.target:
-                self._first_output(live, now)
-
-    def _first_output(self, live: Live, now: float) -> None:
-        """The step that ends now gave ``live`` an output token: it decodes from here on, or is over."""
-        live.generated += 1
-        if live.first_token_s < 0.0:
-            live.first_token_s = now
-        else:
-            self.recorder.gaps.append((now, now - live.last_token_s))
-        live.last_token_s = now
-        remaining = live.request.output_tokens - live.generated
-        if remaining <= 0:
-            self._finish(live, now)
-            return
-        live.enter(DECODE, now)
-        self.holdings.end_prefill(live)
-        self.batch.add(live, self.step, remaining)
-
-    def _finish(self, live: Live, now: float) -> None:
-        live.enter(DECODE, now)
-        live.last_token_s = now
-        self._leave(live, now, keep_outputs=True)
-        mover = self.mover
-        if self.tiers.dram is not None and self.config.prefix_caching:
-            mover.touch(live.request.spans, live.request.prompt_tokens // self.config.block_tokens, live.owner)
-        self.finished(live, self.number)
-
-    def _leave(self, live: Live, now: float, keep_outputs: bool) -> None:
-        self.holdings.release(live, live.context(self.step), keep_outputs)
-        self.running.pop(live, None)
-        if self.scheduler.shares is not None:
-            self.scheduler.let_go(live)
-        self.gauge.set_running(now, len(self.running))
-
-    def preempt(self, live: Live, now: float) -> None:
-        """Take ``live`` out of the batch: all its blocks go back, and it loads or computes them again later."""
-        step = self.step
-        made = live.made(step)
-        tokens = live.context(step)
-        if live.step0 >= 0:
-            self.batch.remove(live)
-            live.last_token_s = now
-        if live is self.partial:
-            self.partial = None
-        self._leave(live, now, keep_outputs=False)
-        if self.swapper is not None:
-            self.swapper.out(live, tokens)
-        live.step0 = -1
-        live.computed_once = max(live.computed_once, tokens)
-        live.generated = made
-        live.target = live.request.prompt_tokens + made
-        live.tokens = 0
-        live.preemptions += 1
-        live.asked_ssd = False
-        self.preemptions += 1
-        live.enter(PREEMPTED, now)
-        self.backlog.add(live)
-        self.scheduler.push_front(live)
 
     # ---- beginning the next step
 
@@ -380,34 +271,3 @@ class Engine(ReplicaEngine):
         if need:
             self.holdings.take(need)
         self._allocated = self.step + 1
-
-    # ---- loads that hold their request
-
-    def hold(self, live: Live, state: int, now: float) -> None:
-        """Keep ``live`` out of the queue while something is brought in for it."""
-        live.enter(state, now)
-        self.gauge.update(now)
-        self.gauge.held += 1
-        self.load_waits += 1
-
-    def resume(self, live: Live) -> None:
-        """Put a held request back into its place in the queue."""
-        now = self.clock._now
-        live.enter(PREEMPTED if live.preemptions else QUEUE, now)
-        self.gauge.update(now)
-        self.gauge.held -= 1
-        idle = self._asleep
-        if not self.coming.add(live, returns=True):
-            self.scheduler.put_back(live)
-            self.wake()
-        if self.prefetcher is not None and not idle:
-            self.prefetcher.look_ahead()
-
-    def admitted(self, live: Live, now: float) -> None:
-        """Note that a step is about to compute something of ``live``."""
-        self.backlog.remove(live)
-        live.enter(RECOMPUTE if live.preemptions else PREFILL, now)
-        if live.scheduled_s < 0.0:
-            live.scheduled_s = now
-        self.running[live] = None
-        self.gauge.set_running(now, len(self.running))
