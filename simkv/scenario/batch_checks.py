@@ -13,7 +13,7 @@ IDLE: tuple[Path, ...] = (
     *(("engine", key) for key in (
         "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "num_gpu_blocks", "kv_cache_tokens",
         "async_scheduling", "enforce_eager", "hybrid_kv_cache", "reserve_full_prompt", "load", "store_outputs",
-        "prefix_caching",
+        "prefix_caching", "host_cost_per_block", "host_cost_per_load", "attention_backend",
     )),
     ("engine", "prefill"), ("engine", "preemption"), ("tiers", "relation"), ("tiers", "dram", "ratio"), ("offload",),
     ("link", "descriptors_per_block"), ("contention",),

@@ -88,6 +88,10 @@ def _turns(s: Scenario, given: Given) -> Iterator[Fault]:
     for path, number in parameters:
         if number is not None and number > MOST_TURNS:
             yield Fault(path, "too many turns", f"the most is {MOST_TURNS}")
+    arrival = getattr(s.workload, "arrival", None)
+    if isinstance(arrival, ReadyQueueArrival) and getattr(s.workload, "think_time", None):
+        what = "does nothing with arrival.process ready_queue, whose client sends what is ready"
+        yield Fault(("workload", "think_time"), what, "leave it out, or write process: closed_loop")
 
 
 def _classes(s: Scenario, given: Given) -> Iterator[Fault]:
@@ -163,6 +167,9 @@ def _policies(s: Scenario, given: Given) -> Iterator[Fault]:
     if s.engine.store_outputs and given(("engine", "store_outputs")) and not offload.write.startswith("write_through"):
         mend = "write a write_through policy, or leave store_outputs out"
         yield Fault(("engine", "store_outputs"), f"does nothing with offload.write {offload.write}", mend)
+    if s.engine.load != "hold" and s.engine.host_cost_per_load and given(("engine", "host_cost_per_load")):
+        mend = "write load: hold, or leave it out"
+        yield Fault(("engine", "host_cost_per_load"), f"does nothing with load: {s.engine.load}", mend)
     if s.tiers.relation == "exclusive" and offload.write.startswith("write_through"):
         other = "rewrite" if s.active else "never"
         mend = f"with exclusive tiers write write_back (a block moves down when it is evicted), or {other}"
@@ -186,7 +193,7 @@ def _replicas(s: Scenario, given: Given) -> Iterator[Fault]:
 _REAL_ONLY: tuple[Path, ...] = (
     ("engine", "gpu_memory_utilization"), ("engine", "num_gpu_blocks"), ("engine", "kv_cache_tokens"),
     ("engine", "weight_dtype"), ("engine", "enforce_eager"), ("engine", "hybrid_kv_cache"),
-    ("replicas", "tensor_parallel"),
+    ("engine", "attention_backend"), ("replicas", "tensor_parallel"),
 )  # fmt: skip
 
 

@@ -178,17 +178,18 @@ class _Filler:
         ahead_is_idle = isinstance(self.scenario.hardware, InlineHardware) or self.scenario.active
         if ahead_is_idle and not self._layers.given(("engine", "async_scheduling")):
             self._fill("engine.async_scheduling", None, "")
-        if self._host_is_idle():
-            for key in ("host_cost_per_block", "host_cost_per_load"):
-                if not self._layers.given(("engine", key)):
-                    self._fill(f"engine.{key}", None, "")
+        for key in self._idle_host_costs():
+            if not self._layers.given(("engine", key)):
+                self._fill(f"engine.{key}", None, "")
         if self.scenario.engine.store_outputs and not offload.write.startswith("write_through"):
             self._fill("engine.store_outputs", False, loading.DEFAULT)
 
-    def _host_is_idle(self) -> bool:
-        """Say whether no lower tier is asked about prompts, or an abstract machine's steps are all that takes time."""
+    def _idle_host_costs(self) -> tuple[str, ...]:
+        """Return what the host does not do: no lower tier is asked, steps alone take time, or nobody is held."""
         s = self.scenario
-        return isinstance(s.hardware, InlineHardware) or not s.tiers.dram.exists or s.active
+        if isinstance(s.hardware, InlineHardware) or not s.tiers.dram.exists or s.active:
+            return "host_cost_per_block", "host_cost_per_load"
+        return ("host_cost_per_load",) if s.engine.load != "hold" and s.engine.host_cost_per_load else ()
 
     def pool(self) -> None:
         """Fill in dtypes, the longest sequence and the number of KV blocks."""
