@@ -28,7 +28,7 @@ _POLL_S = 0.02
 _NAMED_BYTES = 100
 _REASONS = {
     errno.ENOSPC: "no space is left on the disk",
-    errno.EFBIG: "a file may not become as large",
+    errno.EFBIG: "a file may not become that large",
     errno.EDQUOT: "the disk quota is used up",
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "permission is denied",
@@ -205,12 +205,13 @@ def _clear(place: Path) -> None:
 
 
 def _hold(folder: Path) -> int | None:
-    """Return the open folder, locked for as long as this process lives; None where that can't be."""
+    """Return the open folder, locked for as long as this process lives; None where that can't be, or it is gone."""
     try:
         import fcntl
-    except ImportError:
+
+        number = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
         return None
-    number = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

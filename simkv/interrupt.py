@@ -13,11 +13,15 @@ STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") 
 
 
 class Interrupt:
-    """While entered, the first Ctrl-C waits for :meth:`check`; a second one interrupts at once."""
+    """While entered, the first Ctrl-C waits for the next :meth:`check`; a second one interrupts at once.
+
+    So does one before the first check: nothing has begun that should stay whole.
+    """
 
     def __init__(self, stops: Sequence[signal.Signals] = STOPS) -> None:
         self._stops = stops
         self._asked = False
+        self._begun = False
         self._before: dict[signal.Signals, Any] = {}
         self._alone = threading.current_thread() is threading.main_thread()  # only there signals can be handled
 
@@ -35,11 +39,12 @@ class Interrupt:
 
     def check(self) -> None:
         """Raise KeyboardInterrupt where Ctrl-C was pressed since."""
+        self._begun = True
         if self._asked:
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
+        if self._asked or not self._begun:
             raise KeyboardInterrupt
         self._asked = True
 

@@ -217,6 +217,11 @@ def test_interrupt_waits_for_a_check_and_a_second_one_does_not() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_interrupt_before_the_first_check_does_not_wait() -> None:
+    with Interrupt(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_progress_off_a_terminal_is_silent(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simkv.cli.progress._SILENT_S", 0.0)
     with Progress() as progress:

@@ -101,6 +101,23 @@ def test_drafts_of_living_writers_and_of_others_stay(tmp_path: Path) -> None:
     assert names(tmp_path) == [".a.b.xyz123.part", "a"] and (tmp_path / "a").read_bytes() == b"first"
 
 
+def test_a_draft_that_goes_while_old_ones_are_cleared_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / ".r.x1.part"
+    other.mkdir()
+    opened = os.open
+
+    def open_late(path: Path | str, flags: int, **options: int) -> int:
+        if Path(path) == other and other.exists():
+            other.rmdir()  # its writer is done just now
+        return opened(path, flags, **options)
+
+    monkeypatch.setattr(files.os, "open", open_late)
+    replace_bytes(tmp_path / "r", b"new")
+    assert names(tmp_path) == ["r"] and (tmp_path / "r").read_bytes() == b"new"
+
+
 def test_an_older_folder_comes_back_where_its_writer_was_killed_between_two_moves(tmp_path: Path) -> None:
     (tmp_path / ".r.xyz123.old").mkdir()
     (tmp_path / ".r.xyz123.old" / "summary.json").write_text("old")

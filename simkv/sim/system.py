@@ -110,6 +110,8 @@ class System:
         clock = self.clock
         clock.process(self._arrivals())
         try:
+            if progress is not None:
+                progress(0, clock.now)
             while self._drain():
                 if progress is not None:
                     progress(self.finished + self.rejected, clock.now)
