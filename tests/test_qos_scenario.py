@@ -81,8 +81,11 @@ def test_retention_reaches_the_simulator_and_is_of_policy_priority_alone() -> No
 # ---- a flood
 
 
-def interactive_p95_s(*assignments: str, flood: bool = True) -> float:
-    """Return the interactive class's p95 TTFT after the warm-up, ``flood``: beside the batch job."""
+def interactive(*assignments: str, flood: bool = True) -> tuple[float, float]:
+    """Return the interactive class's p95 TTFT after the warm-up, and its share of hits in VRAM.
+
+    ``flood``: beside the batch job.
+    """
     resolved = resolve(str(SCENARIO), assignments=list(assignments))
     requests = list(workload_source(resolved, 0).arrivals())
     kept = [one for one in requests if flood or one.cls == "interactive"]
@@ -91,7 +94,8 @@ def interactive_p95_s(*assignments: str, flood: bool = True) -> float:
     rows &= data.requests["arrival_s"] > resolved.scenario.run.warm_up
     assert int(rows.sum()) > 100
     ttft_s = (data.requests["first_token_s"] - data.requests["arrival_s"])[rows]
-    return float(np.percentile(ttft_s, 95))
+    in_vram = data.requests["hit_vram_tokens"][rows].sum() / data.requests["prompt_tokens"][rows].sum()
+    return float(np.percentile(ttft_s, 95)), float(in_vram)
 
 
 def test_interactive_class_keeps_its_ttft_under_a_flood_with_priorities_and_not_without(
@@ -99,15 +103,16 @@ def test_interactive_class_keeps_its_ttft_under_a_flood_with_priorities_and_not_
 ) -> None:
     """Kept: within 100 ms of its value alone, about a step and a chunk. Priorities in the queue alone don't do it.
 
-    Steps end at other times beside the flood, so single requests may come to theirs a few ms sooner.
+    It may be less than alone: the flood asks about the same manuals, and leaves more of them in VRAM.
     """
-    alone_s = interactive_p95_s(flood=False)
-    first_s = interactive_p95_s()
-    equal_s = interactive_p95_s("classes.batch.priority=0")
-    unbounded_s = interactive_p95_s("classes.batch.vram_share=1")
+    alone_s, alone_in_vram = interactive(flood=False)
+    first_s, first_in_vram = interactive()
+    equal_s, _ = interactive("classes.batch.priority=0")
+    unbounded_s, _ = interactive("classes.batch.vram_share=1")
     monkeypatch.setattr(tiers, "ranks", lambda config, classes: (0,) * len(classes))
-    queue_only_s = interactive_p95_s()
-    assert alone_s - 0.005 <= first_s <= alone_s + 0.1
+    queue_only_s, _ = interactive()
+    assert first_s <= alone_s + 0.1
+    assert first_s >= alone_s or first_in_vram > alone_in_vram
     assert equal_s > 4 * alone_s
     assert queue_only_s > 4 * alone_s
     assert unbounded_s > 4 * alone_s
