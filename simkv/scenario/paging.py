@@ -1,8 +1,11 @@
-"""How the model's cache is cut into blocks in a scenario: which layers grow, and what stands beside them."""
+"""How the model's cache is cut into blocks in a scenario: which layers grow, what stands beside them, and
+what memory is left for all of it.
+"""
 
 from __future__ import annotations
 
 from simkv.formulas.kv_size import all_layers_bytes_per_token, kv_bytes_per_token
+from simkv.formulas.memory import MemoryBudget, kv_budget
 from simkv.formulas.pages import (
     NULL_PAGES,
     Convention,
@@ -11,6 +14,8 @@ from simkv.formulas.pages import (
     pages_of_printed,
     state_pages,
 )
+from simkv.formulas.sglang import set_aside_bytes
+from simkv.hardware import Gpu
 from simkv.model import ModelShape
 from simkv.scenario.schema import Engine, Scenario
 
@@ -73,3 +78,24 @@ def paging_notes(scenario: Scenario, model: ModelShape) -> list[tuple[str, str]]
         what = "the window and the state that it goes on from are there, and took no room meanwhile"
         notes.append(("hybrid_prefix", f"A prefix hit is taken to be whole: {what}."))
     return notes
+
+
+def budget(scenario: Scenario, model: ModelShape, gpu: Gpu, longest: int | None) -> MemoryBudget:
+    """Return the memory budget of one replica on ``gpu``; raises InfeasibleError where ``longest`` doesn't fit."""
+    engine = scenario.engine
+    return kv_budget(
+        model, gpu, scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
+        engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
+        engine.max_num_batched_tokens, longest, frees_windows(engine, model),
+        engine.prefix_caching, _set_aside_bytes(scenario, gpu),
+    )  # fmt: skip
+
+
+def _set_aside_bytes(scenario: Scenario, gpu: Gpu) -> int | None:
+    """Return what SGLang keeps beside weights and pool: by its rule, or with a share of the memory given, the rest."""
+    engine = scenario.engine
+    if not engine.preset.startswith("sglang"):
+        return None
+    if engine.gpu_memory_utilization < 1:
+        return 0
+    return set_aside_bytes(gpu.vram_bytes, engine.max_num_batched_tokens, scenario.replicas.tensor_parallel)

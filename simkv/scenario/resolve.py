@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem
-from simkv.formulas.memory import MemoryBudget, kv_budget, override_blocks
+from simkv.formulas.memory import MemoryBudget, override_blocks
 from simkv.formulas.pages import NULL_PAGES, PageLayout, check_caches
-from simkv.formulas.sglang import set_aside_bytes
 from simkv.formulas.weights import native_weight_dtype
 from simkv.hardware import Gpu
 from simkv.instances import Instance
@@ -323,33 +322,12 @@ class _Filler:
 
     def _estimate(self, longest: int | None) -> MemoryBudget:
         assert self._model is not None and self._gpu is not None
-        return estimate(self.scenario, self._model, self._gpu, longest)
+        return paging.budget(self.scenario, self._model, self._gpu, longest)
 
     def _fill(self, dotted: str, value: object, origin: str) -> None:
         names = dotted.split(".")
         self.scenario = replaced(self.scenario, names, value)
         self.computed[tuple(name.rstrip("_") for name in names)] = origin
-
-
-def estimate(scenario: Scenario, model: ModelShape, gpu: Gpu, longest: int | None) -> MemoryBudget:
-    """Return the memory budget of one replica on ``gpu``; raises InfeasibleError where ``longest`` doesn't fit."""
-    engine = scenario.engine
-    return kv_budget(
-        model, gpu, scenario.replicas.tensor_parallel, engine.gpu_memory_utilization,
-        engine.weight_dtype, engine.kv_dtype, engine.block_tokens, engine.max_num_seqs,
-        engine.max_num_batched_tokens, longest, paging.frees_windows(engine, model),
-        engine.prefix_caching, _set_aside_bytes(scenario, gpu),
-    )  # fmt: skip
-
-
-def _set_aside_bytes(scenario: Scenario, gpu: Gpu) -> int | None:
-    """Return what SGLang keeps beside weights and pool: by its rule, or with a share of the memory given, the rest."""
-    engine = scenario.engine
-    if not engine.preset.startswith("sglang"):
-        return None
-    if engine.gpu_memory_utilization < 1:
-        return 0
-    return set_aside_bytes(gpu.vram_bytes, engine.max_num_batched_tokens, scenario.replicas.tensor_parallel)
 
 
 def replaced(section: S, names: Sequence[str], value: object) -> S:

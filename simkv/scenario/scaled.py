@@ -16,7 +16,7 @@ from simkv.formulas.memory import override_blocks
 from simkv.formulas.pages import NULL_PAGES
 from simkv.hardware import Figure, Gpu
 from simkv.scenario import calibrated, paging, placing
-from simkv.scenario.resolve import OF_BUDGET, Resolved, estimate, replaced
+from simkv.scenario.resolve import OF_BUDGET, Resolved, replaced
 from simkv.scenario.schema import InlineHardware
 
 RESOURCES = ("vram", "compute", "memory_bandwidth", "link", "dram", "dram_bandwidth", "ssd", "ssd_bandwidth")
@@ -117,7 +117,7 @@ def _vram(resolved: Resolved, factor: float) -> Resolved:
 def _estimated(resolved: Resolved, larger: Gpu, factor: float) -> Resolved:
     assert resolved.model is not None
     scenario = resolved.scenario
-    budget = estimate(scenario, resolved.model, larger, None if scenario.active else scenario.engine.max_model_len)
+    budget = paging.budget(scenario, resolved.model, larger, None if scenario.active else scenario.engine.max_model_len)
     return _pool(replace(resolved, budget=budget), budget.num_gpu_blocks, factor)
 
 
