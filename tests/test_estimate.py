@@ -177,3 +177,12 @@ def test_lasting_says_once_what_nobody_had_said(monkeypatch: pytest.MonkeyPatch)
     now[0] += 100
     quiet(0.01)
     assert len(said) == 1
+
+
+def test_lasting_names_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, said = [0.0], list[str]()
+    monkeypatch.setattr("simkv.cli.lasting.time.monotonic", lambda: now[0])
+    lasting = Lasting(said.append, False, "these curves take")
+    now[0] = 30.0
+    lasting(0)
+    assert said == ["these curves take long: after 30 s nothing is done yet; Ctrl-C ends it"]

@@ -59,6 +59,7 @@ def curves(
 def _studied(setting: Setting, names: tuple[str, ...], folder: Path, jobs: int | None) -> dict[str, Any]:
     """Return the answer, written to ``folder``; Ctrl-C keeps the runs that have ended there and exits with 130."""
     from simkv.cli.interrupt import INTERRUPTED, kept_in
+    from simkv.cli.lasting import Lasting
     from simkv.cli.progress import Progress
     from simkv.curves.folder import RUNS, opened, write
     from simkv.curves.study import study
@@ -67,7 +68,13 @@ def _studied(setting: Setting, names: tuple[str, ...], folder: Path, jobs: int |
     with kept_in(folder, RUNS), Workers(jobs) as workers, opened(folder, setting.scenario.name) as store:
         try:
             with Progress() as shown:
-                answer = study(setting, names, workers, store, shown)
+                lasting = Lasting(shown.say, False, "these curves take")
+
+                def progress(fraction: float, doing: str) -> None:
+                    shown(fraction, doing)
+                    lasting(fraction)
+
+                answer = study(setting, names, workers, store, progress)
         except KeyboardInterrupt:
             kept = len(store.finished())
             typer.echo(f"interrupted: {kept:,} runs are kept in {folder}; the same command goes on", err=True)

@@ -31,9 +31,10 @@ def announce(found: Estimate, resolved: Resolved, insist: bool) -> bool:
 class Lasting:
     """Called with the share that is done; says once how long the rest takes, where nobody had said so before."""
 
-    def __init__(self, say: Callable[[str], None], said: bool) -> None:
+    def __init__(self, say: Callable[[str], None], said: bool, doing: str = "this run takes") -> None:
         self._say = say
         self._said = said
+        self._doing = doing
         self._start_s = time.monotonic()
 
     def __call__(self, fraction: float) -> None:
@@ -47,7 +48,7 @@ class Lasting:
             return
         self._said = True
         if fraction <= 0:
-            self._say(f"this run takes long: after {spoken(elapsed_s)} nothing of it is done; Ctrl-C ends it")
+            self._say(f"{self._doing} long: after {spoken(elapsed_s)} nothing is done yet; Ctrl-C ends it")
         elif fraction < _MOST_SHARE:
             more = spoken(elapsed_s * (1 - fraction) / fraction)
-            self._say(f"this run takes about {more} more: {fraction:.0%} was done in {spoken(elapsed_s)}")
+            self._say(f"{self._doing} about {more} more: {fraction:.0%} was done in {spoken(elapsed_s)}")
