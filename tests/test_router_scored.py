@@ -115,3 +115,14 @@ workload: {kind: plain, arrival: {process: poisson, rate: 1 req/s}, prompt_token
 """
     with pytest.raises(InputError, match="does nothing with router least_loaded"):
         resolve_text(text, "x.yaml")
+
+
+@pytest.mark.parametrize("weights", [{}, {"kv_usage": 0.0}, {"poll_s": 0.5}, {"in_flight": 1.0, "cold": 1.0}])
+def test_scored_choices_are_those_of_single_steps(weights: dict[str, float]) -> None:
+    """A replica publishes at the end of each step, those included that are booked together."""
+    requests = [request(number, 0.037 * number, 20 + 37 * number % 90, 1 + 29 * number % 70) for number in range(120)]
+    cost = ComputeStep(0.01, 0.001, 0.0001)
+    config = system_config(cost, replicas=3, router="scored", scores=replace(SCORES, **weights), num_gpu_blocks=200)
+    whole, single = (run(replace(config, step_exact=exact), requests).requests for exact in (False, True))
+    for name in ("id", "replica", "first_token_s", "finish_s"):
+        assert whole[name].tolist() == single[name].tolist()

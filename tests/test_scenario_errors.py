@@ -42,7 +42,7 @@ def test_base_is_valid() -> None:
         ),
         (
             'engine: {version: "0.2"}',
-            's.yaml:12: engine.version = "0.2": no defaults of that version of vLLM; one of "0.33", "0.19" '
+            's.yaml:12: engine.version = "0.2": no defaults of that version of vLLM; one of "0.33", "0.19", "0.13" '
             "(in quotes), or leave it out for the newest",
         ),
         ("engine: {max_num_seqs: 0}", "s.yaml:12: engine.max_num_seqs = 0: too small; the least is 1"),

@@ -39,7 +39,9 @@ class Estimate:
     memory_bytes: float
 
 
-def estimate(resolved: Resolved, seed: int | None = None, *, step_exact: bool = False, audit: bool | None = None) -> Estimate:
+def estimate(
+    resolved: Resolved, seed: int | None = None, *, step_exact: bool = False, audit: bool | None = None
+) -> Estimate:
     """Return what simulating ``resolved`` will take; raises InputError for a trace that doesn't read."""
     run = resolved.scenario.run
     seed = run.seed if seed is None else seed

@@ -22,6 +22,11 @@ class Text:
     text: str
     lead: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text: an answer that was read back may hold anything."""
+        if not isinstance(self.text, str):
+            raise TypeError(f"a paragraph that is no text: {self.text!r}")
+
 
 @dataclass(frozen=True, slots=True)
 class Note:

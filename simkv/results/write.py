@@ -70,11 +70,12 @@ def _fill(result: RunResult, folder: Path) -> None:
     options = {"compression": "zstd", "compression_level": 1, "use_dictionary": ["class"]}
     tables = request_tables(result.data)
     first = next(tables)
-    with pq.ParquetWriter(folder / REQUESTS, first.schema, **options) as writer:
+    with (folder / REQUESTS).open("wb") as file, pq.ParquetWriter(file, first.schema, **options) as writer:
         writer.write_table(first)
         for table in tables:
             writer.write_table(table)
-    pq.write_table(timeseries_table(result.data), folder / TIMESERIES, compression="zstd")
+    with (folder / TIMESERIES).open("wb") as file:
+        pq.write_table(timeseries_table(result.data), file, compression="zstd")
     for recording in result.data.recordings:
         if recording.rule == "latest":
             (folder / RECORDING).write_bytes(to_json(recording))

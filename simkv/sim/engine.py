@@ -72,6 +72,13 @@ class Engine(Roster):
         now = self.clock._now
         return self.step + 1 if self._begun_s == now else min(self._next_boundary(now), self._target)
 
+    @property
+    def steps_ended(self) -> int:
+        """How many steps have ended by now, those included that will be booked with others."""
+        if not (self.batch.size or self.chunks):
+            return self.step
+        return max(self.step, min(self._next_boundary(self.clock._now), self._target) - 1)
+
     def cut(self, step: int) -> None:
         """End the steps under way where ``step`` begins, or sooner."""
         target = max(step, self.step + 1)

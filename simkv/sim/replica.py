@@ -86,6 +86,11 @@ class ReplicaEngine(ABC):
         """Requests that run, wait or are held here."""
         return len(self.running) + self.scheduler.queued + self.gauge.held
 
+    @property
+    def steps_ended(self) -> int:
+        """How many steps have ended by now."""
+        return self.step
+
     def tokens_ahead(self, live: Live) -> int:
         """Prompt tokens that are not computed yet and come before those of ``live``, a newcomer."""
         partial = self.partial

@@ -88,11 +88,12 @@ class _Published:
         engine = self._engine
         now = engine.clock.now
         engine.sync()
-        if engine.step != self._step and (self._step < 0 or now - self._at_s >= self._poll_s):
+        ended = engine.steps_ended
+        if ended != self._step and (self._step < 0 or now - self._at_s >= self._poll_s):
             pool = engine.pool
             waiting = engine.scheduler.queued + engine.gauge.held
             self._state = waiting, 1 - pool.available_blocks / pool.capacity_blocks
-            self._step, self._at_s = engine.step, now
+            self._step, self._at_s = ended, now
         return self._state
 
 

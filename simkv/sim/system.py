@@ -8,7 +8,7 @@ from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from simkv.errors import InfeasibleError
+from simkv.errors import InfeasibleError, InputError, Problem
 from simkv.kvcache.pool import KVPool
 from simkv.sim.active.measured import Measured
 from simkv.sim.clock import ARRIVAL_RANK, Clock, Timer
@@ -33,6 +33,8 @@ from simkv.workload.request import Request, Source, Storing
 if TYPE_CHECKING:
     from simkv.sim.audit import Audit
 
+MOST_TOKENS = 2**31 - 1
+"""Of one request: what the columns of its record hold."""
 STRETCH_EVENTS = 20_000
 """At most, processed between two reports of progress."""
 _FIRST_EVENTS = 500
@@ -148,6 +150,9 @@ class System:
         if not self.arrived:
             self._begin()
         self.arrived += 1
+        if request.prompt_tokens + request.output_tokens > MOST_TOKENS:
+            what = f"a request of {request.prompt_tokens + request.output_tokens:,} tokens"
+            raise InputError(Problem(what, f"the most is {MOST_TOKENS:,}: shorten prompts or outputs", path="workload"))
         live = self.enter(request)
         if not self.can_ever_fit(request):
             self._reject(live)

@@ -92,7 +92,10 @@ def _result(store: Store, command: dict[str, Any]) -> SweepResult:
         if row.position < first:
             continue
         keys.add(row.key)
-        point = Point(dict(json.loads(row.params)), row.seed, row.key)
+        params = dict(json.loads(row.params))
+        if any(isinstance(value, list | dict) for value in params.values()):
+            raise ValueError("a setting that is no plain value")
+        point = Point(params, row.seed, row.key)
         if row.kept is not None and (one := ended_of(point, row.kept)) is not None:
             ended.append(one)
     elsewhere = len(store.finished() - keys)

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -16,6 +17,10 @@ from simkv.errors import InputError, Problem
 MAX_LINE_BYTES = 16 << 20
 """A prompt of a million tokens with an id for each 16, or of its tokens themselves, stays below it."""
 MAX_WHOLE_BYTES = 1 << 27
+MAX_EMPTY_LINES = 100_000
+MAX_RATIO = 50
+"""Text of traces is packed to a fifth or a thirtieth of its size, never to a fiftieth."""
+MIN_UNPACKED_BYTES = 16 << 20
 _PIECE_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
 BOM = b"\xef\xbb\xbf"
@@ -35,14 +40,24 @@ _MAGIC = {
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of ``path``, their ends included; gzip is known by its first bytes.
 
-    Raises InputError for a file that can't be read, and for a line of over 16 MiB.
+    Raises InputError for a file that can't be read, for a line of over 16 MiB, for more empty lines than anybody
+    leaves, and for gzip that unpacks to far more than any trace does.
     """
-    number = 0
+    number = empty = 0
     try:
         with _open(path) as file:
+            left = _most_bytes(path, file)
             for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
                 if len(line) > MAX_LINE_BYTES:
                     raise too_long(path, number, line)
+                left -= len(line)
+                if left < 0:
+                    what = f"unpacks to more than {MAX_RATIO} times its size"
+                    raise InputError(Problem(what, "unpack it, if it is a trace", file=str(path), line=number))
+                empty = empty + 1 if len(line) < 3 else 0
+                if empty > MAX_EMPTY_LINES:
+                    what = f"has more than {MAX_EMPTY_LINES:,} empty lines in a row"
+                    raise InputError(Problem(what, "take them out", file=str(path), line=number))
                 yield line
     except (OSError, EOFError, zlib.error) as error:
         what = f"can't be read on: {error}"
@@ -120,6 +135,11 @@ def _open(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def _most_bytes(path: Path, file: object) -> float:
+    """Return how many bytes of text ``path`` may hold: of gzip, no more than text can be packed."""
+    return max(MIN_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size) if isinstance(file, gzip.GzipFile) else inf
 
 
 def _read(file: BinaryIO, most: int) -> bytes:
