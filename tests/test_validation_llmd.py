@@ -19,6 +19,11 @@ from simkv.units import parse
 from simkv.validation.asks.metrics import metric_of
 
 FILE = files("simkv") / "data" / "validation" / "tiered_serving_llmd.yaml"
+IN_THE_TABLE = (
+    "llmd-qwen32b-30k-membound", "llmd-qwen32b-16k-5qps", "llmd-qwen32b-16k-20qps", "llmd-llama70b-50k-lustre",
+    "llmd-fs-llama70b-50k",
+)  # fmt: skip
+"""Those of the table of published measurements; the others are further rows of the same sources."""
 CASES: dict[str, Any] = {case["id"]: case for case in yaml.safe_load(FILE.read_text())["cases"]}
 PUBLISHED = {
     "base_mean_ttft": "VRAM: mean TTFT",
@@ -82,11 +87,9 @@ def test_each_way_of_a_case_is_a_scenario_with_all_requests_in_its_tokens(name: 
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", IN_THE_TABLE)
 def test_expected_figures_are_those_published(shared: Path, name: str) -> None:
     table = {row["id"]: row for row in yaml.safe_load((shared / "published" / "measurements.yaml").read_text())}
-    if name not in table:
-        pytest.skip("a row of the same source that no table has")
     ours = {o["label"]: o["expected"] for o in CASES[name]["observations"]}
     cpu = "CPU: " if "storage" in CASES[name]["kind"] else "CPU tier: "
     said = {"mean_ttft": "mean TTFT", "p90_ttft": "p90 TTFT", "mean_e2e": "mean E2E", "tput": "tokens/s", "itl": "ITL"}

@@ -69,4 +69,5 @@ def test_fitted_rows_are_few_and_of_what_the_file_names() -> None:
         "vllm-h100-l1b-cpuhit-ttft": 11,
         "vllm-h100-d2h-bw": 5,
         "mooncake-ssd-per-turn": 3,
+        "mooncake-ssd-overall": 4,
     }
