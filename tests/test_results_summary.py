@@ -304,7 +304,8 @@ def test_laws_name_what_they_found() -> None:
     _slip(data)
     finish_s = data.requests["finish_s"][data.requests["id"] == 5][0]
     assert violations(data) == [
-        f"law time_parts_sum broken at {finish_s:.9g} s, request 5: the parts of its time do not sum to finish - arrival"
+        f"law time_parts_sum broken at {finish_s:.9g} s, request 5: "
+        "the parts of its time do not sum to finish - arrival"
     ]
 
 
