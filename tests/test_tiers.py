@@ -704,3 +704,10 @@ def test_mutant_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(where, method, wrong)
     with pytest.raises((LawError, AssertionError, KeyError)):
         hold_laws(*case_of_mutants(), loads_once=True)
+
+
+@pytest.mark.parametrize("seed", [1451, 1728, 3618])
+def test_blocks_that_dram_had_behind_one_from_ssd_are_no_hits_of_ssd(seed: int) -> None:
+    """Their heads lie on SSD and their tails in DRAM: the audit holds hits of SSD against what was read from it."""
+    config, requests = random_case(Random(seed))
+    run(config, requests)

@@ -41,7 +41,7 @@ class Moves:
                 for transfer in lane.in_flight():
                     of = transfer.errand.number
                     flying[of] = None
-                    if of and of not in ledger.waiters:
+                    if of > 0 and of not in ledger.waiters:
                         what = f"transfer {of} of {transfer.bytes} bytes is said to be over, and is under way"
                         yield "L51", f"host {number} {lane.name}{_for(transfer.errand.request)}", what
             for of, (lane, _) in ledger.carriers.items():

@@ -163,8 +163,13 @@ class Mover:
         self.ledger.carriers[transfer] = tiers.h2d, carried
         return nbytes, descriptors
 
-    def promote(self, spans: Spans, found: LowerHit, priority: int, owner: Owner, errand: Errand | None = None) -> int:
-        """Copy what was ``found`` on SSD to DRAM; return the transfer's id, or 0 where DRAM has no room (a miss)."""
+    def promote(
+        self, spans: Spans, found: LowerHit, priority: int, owner: Owner, errand: Errand | None = None
+    ) -> tuple[int, int]:
+        """Copy what was ``found`` on SSD to DRAM; return the transfer's id and the blocks that are read.
+
+        Fewer than were found where DRAM has some already, behind one that it lacks; id 0: no room (a miss).
+        """
         tiers = self.tiers
         assert owner.dram is not None and tiers.ssd is not None
         ssd, dram = tiers.ssd, owner.dram
@@ -175,7 +180,7 @@ class Mover:
         reserved = self._reserve(dram, spans, start, end, found.dram, priority=owner.retention)
         if reserved is None:
             ssd.index.unpin(source)
-            return 0
+            return 0, 0
         transfer, handle, units = reserved
         assert units, "a promotion of what is there"
 
@@ -190,7 +195,7 @@ class Mover:
         errand.number = transfer
         carried = lane.submit(units * self.unit_bytes, units, priority, through, owner.rank, errand=errand)
         self.ledger.carriers[transfer] = lane, carried
-        return transfer
+        return transfer, units * tiers.unit_blocks
 
     def prefetch(self, spans: Spans, found: Match, lower: LowerHit, owner: Owner, errand: Errand) -> None:
         """Copy what DRAM has beyond the VRAM hit ``found`` into VRAM ahead of need, where the caller saw room."""

@@ -243,9 +243,9 @@ def promote(engine: Engine, live: Live, lower: LowerHit, priority: int) -> int:
     """Have what SSD has for ``live`` brought to DRAM, and note it for its hits; return the transfer, 0 for no room."""
     ahead = priority == LOOK_AHEAD
     errand = _foresee(live, lower.dram_end, to_vram=False) if ahead else Errand(PROMOTE, live.request.id)
-    transfer = engine.mover.promote(live.request.spans, lower, priority, live.owner, errand)
+    transfer, blocks = engine.mover.promote(live.request.spans, lower, priority, live.owner, errand)
     if transfer:
-        live.promoted.append((lower.dram_end, lower.ssd_end))
+        live.promoted.append((lower.dram_end, min(lower.ssd_end, lower.dram_end + blocks)))
     return transfer
 
 
