@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -107,13 +108,10 @@ def _once(size: Size, requests: int) -> Cost:
     command = [sys.executable, "-m", "benchmarks.scale", json.dumps(job)]
     environ = {**os.environ, "SIMKV_AUDIT": "0"}
     child = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout and child.stderr
-    said, errors = child.stdout.read(), child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+    said, errors = child.communicate()
     if child.returncode:
         raise SystemExit(f"{size.series}, {size.name}: exit {child.returncode}\n{errors}")
-    return Cost(**json.loads(said), peak_mib=usage.ru_maxrss / 1024)
+    return Cost(**json.loads(said))
 
 
 def simulate(scenario: str, sets: list[str], audit: bool) -> dict[str, Any]:
@@ -138,7 +136,16 @@ def simulate(scenario: str, sets: list[str], audit: bool) -> dict[str, Any]:
         "decisions": data.macro_steps + data.arrived,
         "steps": data.steps_total,
         "bare_event_s": bare_s,
+        "peak_mib": peak_mib(),
     }
+
+
+def peak_mib() -> float:
+    """Return the most memory that this program has had; getrusage counts what the one had that started it."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
 
 
 if __name__ == "__main__":

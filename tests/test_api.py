@@ -205,7 +205,7 @@ def test_sweep_pictures_and_tables_tell_what_they_are_of(sweep: simkv.Sweep) -> 
     lines = sweep.plot_metric("ttft_s.mean", over="workload.think_time")
     assert lines._repr_png_()[:4] == PNG and "workload.think_time" in lines.finding
     cloud = sweep.plot_pareto("concurrency.mean:min,output_tokens_per_s:max")
-    assert cloud._repr_png_()[:4] == PNG and "2 settings" in cloud.finding and cloud.note.startswith("1: ")
+    assert cloud._repr_png_()[:4] == PNG and "2 of 4 settings" in cloud.finding and cloud.note.startswith("1: ")
     assert list(sweep.table("ttft_s.p95").columns)[-1] == "ttft_s.p95"
     for wrong in (lambda: sweep.plot_metric("ttft"), lambda: sweep.plot_metric("ttft_s.mean", over="p")):
         with pytest.raises(simkv.InputError):

@@ -128,7 +128,7 @@ def test_maas_reaches_18_and_saves_nothing() -> None:
     plain, dense, free, alone, alone_free = _rows("maas")
     cost = "cost_per_million_output_tokens"
     assert 17 < dense["concurrency"]["mean"] < 19 and plain["concurrency"]["max"] == 8
-    assert dense[cost] > 2 * plain[cost]
+    assert dense[cost] > 1.7 * plain[cost]
     assert 8 / 18 < alone_free[cost] / alone[cost] < free[cost] / plain[cost] < 1
 
 

@@ -163,7 +163,7 @@ def test_place_where_nothing_can_be_taken_away_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "unlink", read_only)
     monkeypatch.setattr(Path, "write_bytes", lambda path, content: read_only(path))
-    with pytest.raises(InputError, match=r"report\.html: can't be written: Read-only file system"):
+    with pytest.raises(InputError, match=r"report\.html: can't be written: the file system is read-only"):
         write(Document("d", "", []), tmp_path, ["html"])
 
 
@@ -171,7 +171,7 @@ def test_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "report.html").mkdir()
     empty = Document("d", "", [])
-    with pytest.raises(InputError, match="file/below: can't be made"):
+    with pytest.raises(InputError, match=r"file/below/report\.html: can't be written: a part of its path is a"):
         write(empty, tmp_path / "file" / "below", ["html"])
     with pytest.raises(InputError, match=r"report\.html: can't be written"):
         write(empty, tmp_path, ["html"])

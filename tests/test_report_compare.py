@@ -134,8 +134,9 @@ def test_estimates_of_too_few_values_have_no_interval() -> None:
 
 def test_settings_that_differ_are_named_and_no_others(runs: dict[str, RunFolder]) -> None:
     table = section_table(sections([runs["tiered"], runs["bare"]]), "settings")
-    assert [row[0].text for row in table.rows] == ["tiers.dram.capacity"]
-    assert [cell.text for cell in table.rows[0][1:]] == ["200GiB", "0GiB"]
+    hosts = ["engine.host_cost_per_block", "engine.host_cost_per_load"]  # of a tier that is asked about prompts
+    assert [row[0].text for row in table.rows] == [*hosts, "tiers.dram.capacity"]
+    assert [cell.text for cell in table.rows[-1][1:]] == ["200GiB", "0GiB"]
     assert differing({"a": {"x": "1"}, "b": {"x": "1", "y": "2"}}) == [("y", {"a": "", "b": "2"})]
 
 

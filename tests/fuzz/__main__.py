@@ -7,17 +7,18 @@ import os
 import sys
 import time
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+if __name__ == "__main__":
+    for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(_name, "1")
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
-import multiprocessing  # noqa: E402
-from types import ModuleType  # noqa: E402
-from typing import Any  # noqa: E402
+import multiprocessing
+from types import ModuleType
+from typing import Any
 
-from tests.fuzz import cases, commandline, configs, driver, grids, outputs, results, scenarios, traces  # noqa: E402
-from tests.fuzz.asked import Generator  # noqa: E402
-from tests.fuzz.report import again, render  # noqa: E402
+from tests.fuzz import cases, commandline, configs, driver, grids, outputs, results, scenarios, traces
+from tests.fuzz.asked import Generator
+from tests.fuzz.report import again, render
 
 MODULES: tuple[ModuleType, ...] = (scenarios, grids, configs, cases, commandline, traces, results, outputs)
 GENERATORS: dict[str, Generator] = {name: found for module in MODULES for name, found in module.GENERATORS.items()}

@@ -97,4 +97,5 @@ def _config(watch: Watch, blocks: int, tokens: int) -> SystemConfig:
         ssd=SsdConfig(0, _FREE, _FREE, 0.0, 1),
         offload=OffloadConfig(),
         active=ActiveConfig(_RESIDENCY, None, read, layers, seed=0, prefill="dram"),
+        audit=False,
     )
