@@ -63,16 +63,22 @@ def test_folder_whose_name_is_no_text_takes_a_result(tmp_path: Path) -> None:
     assert {"summary.json", "requests.parquet", "timeseries.parquet"} <= set(os.listdir(tmp_path / name))
 
 
+def test_name_that_is_no_text_is_told(tmp_path: Path) -> None:
+    done = simkv("init", os.fsdecode(b"\xff.yaml"), where=tmp_path)
+    assert done.returncode == 0 and "wrote \\udcff.yaml" in done.stdout
+
+
 def test_paragraph_that_is_no_text_is_not_one() -> None:
     with pytest.raises(TypeError, match="no text"):
         Text([-1])  # type: ignore[arg-type]
 
 
-def test_sweep_whose_settings_are_lists_is_called_damaged(tmp_path: Path) -> None:
+def test_sweep_whose_settings_are_no_texts_is_called_damaged(tmp_path: Path) -> None:
     scenario = str(ROOT / "scenarios" / "chatbot.yaml")
     grid = ("--grid", "engine.max_num_seqs=8,16", "--jobs", "1", "--set", FEW[0], "--set", FEW[1])
     assert simkv("sweep", scenario, *grid, "--out", "s", where=tmp_path).returncode == 0
-    with sqlite3.connect(tmp_path / "s" / "sweep.sqlite") as store:
-        store.execute("UPDATE points SET params = ?", [json.dumps({"engine.max_num_seqs": [1]})])
-    shown = simkv("sweep", "show", "s", "--objective", "ttft_s.p95:min", where=tmp_path)
-    assert shown.returncode == 2 and "it is damaged" in shown.stderr
+    for wrong in ([1], True):
+        with sqlite3.connect(tmp_path / "s" / "sweep.sqlite") as store:
+            store.execute("UPDATE points SET params = ?", [json.dumps({"engine.max_num_seqs": wrong})])
+        shown = simkv("sweep", "show", "s", "--objective", "ttft_s.p95:min", where=tmp_path)
+        assert shown.returncode == 2 and "it is damaged" in shown.stderr
