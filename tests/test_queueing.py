@@ -19,10 +19,10 @@ from simkv.errors import InputError
 from simkv.formulas import cache, queueing
 from simkv.formulas.step import ConstantStep
 from simkv.kvcache.eviction import make_policy
-from simkv.kvcache.pool import KVPool
 from simkv.kvcache.replay import replay
 from simkv.sim.config import ClassConfig
 from simkv.sim.rundata import RunData
+from simkv.validation.asks.queue_caches import through_pool
 from simkv.workload.request import PRIVATE_STREAM_BASE, Request
 from tests.sim_factory import run, system_config
 
@@ -206,17 +206,6 @@ def test_replay_independent_references_hit_as_the_approximations_say(exponent: f
 def test_pool_independent_references_hit_as_che_says(capacity: int) -> None:
     """One-block prompts through the pool that the simulator uses."""
     references = zipf_references(0.8, 60_000)
-    pool = KVPool(capacity, 1, "lru")
-    hits = 0
-    for item in references:
-        spans = ((item, 0, 1),)
-        match = pool.index.match(spans, 1)
-        hits += match.end
-        handle = pool.index.pin(match)
-        if not match.end:
-            pool.take(1)
-            handle, _ = pool.commit(handle, spans, 1)
-        pool.index.unpin(handle)
-    pool.check_integrity()
+    hits, pool = through_pool(references, capacity)
     assert hits / len(references) == pytest.approx(cache.lru_hit_rate(cache.zipf(ITEMS, 0.8), capacity), abs=0.008)
     assert pool.written_blocks == len(references) - hits

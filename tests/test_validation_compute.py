@@ -12,7 +12,7 @@ from simkv.catalog import load_hardware, load_model
 from simkv.errors import InputError
 from simkv.formulas.step import step_cost
 from simkv.validation import families as families_of
-from simkv.validation.asks.step import answer, section_of
+from simkv.validation.asks.step import answer, step_of
 from simkv.validation.fit import FIGURES, Point, fit, points_of, points_to_fit
 from simkv.validation.question import Question
 from simkv.validation.read import Read, own_cases
@@ -153,7 +153,7 @@ def synthetic(family: str, card: str, case: str = "a-case", true: dict[str, floa
             section = {"model": model, "hardware": card, "work": work}
             seen = Observation(metric="seconds", expected=1.0, label=f"{model} {work}", fitted=True)
             shell = Case(id=case, group="compute", family=family, step=section, observations=[seen])
-            asked = section_of(Question(case, "step", section, (), ("seconds",)))
+            asked = step_of(Question(case, "step", section, (), ("seconds",)))
             point = Point(shell, seen, asked, 1.0, "")
             points.append(replace(point, expected=point.predict(true)))
     return points

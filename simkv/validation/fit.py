@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simkv.hardware import Figure, Gpu
-from simkv.validation.asks.step import Step, metrics_of, section_of
+from simkv.validation.asks.step import Step, metrics_of, step_of
 from simkv.validation.expected import expected_si
 from simkv.validation.question import Question
 from simkv.validation.read import Read
@@ -83,7 +83,7 @@ def points_of(cases: Iterable[Read], wanted: Callable[[Case, Observation], bool]
     for read in cases:
         for seen in read.case.observations if read.case.ask == "step" else ():
             if seen.relative_to is None and wanted(read.case, seen):
-                asked = section_of(
+                asked = step_of(
                     Question(
                         read.case.id,
                         "step",

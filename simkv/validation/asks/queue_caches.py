@@ -19,7 +19,7 @@ def lru(asked: Lru) -> dict[str, float]:
     """Hit rate of LRU, beside Che's approximation."""
     references, popularity = _references(asked)
     if asked.through == "pool":
-        hits = _through_pool(references, asked.capacity)
+        hits, _ = through_pool(references, asked.capacity)
     else:
         hits = replay(references, asked.capacity, make_policy("lru"))
     return _beside(hits, asked, cache.lru_hit_rate(popularity, asked.capacity))
@@ -43,8 +43,8 @@ def _references(asked: Lru | Fifo) -> tuple[list[int], list[float]]:
     return drawn, popularity
 
 
-def _through_pool(references: list[int], capacity: int) -> int:
-    """Return the hits of prompts of one block each through the pool that runs have."""
+def through_pool(references: list[int], capacity: int) -> tuple[int, KVPool]:
+    """Return the hits of prompts of one block each, and the pool (of the kind that runs have) that they went through."""
     pool = KVPool(capacity, 1, "lru")
     hits = 0
     for item in references:
@@ -57,4 +57,4 @@ def _through_pool(references: list[int], capacity: int) -> int:
             handle, _ = pool.commit(handle, spans, 1)
         pool.index.unpin(handle)
     pool.check_integrity()
-    return hits
+    return hits, pool

@@ -20,18 +20,16 @@ seconds), ``prompt_tokens_per_s`` (prompt tokens that aren't cached over ``prefi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from simkv.catalog import load_hardware, load_model
 from simkv.errors import InputError, Problem
 from simkv.formulas.step import Mode, RooflineStep, step_cost
 from simkv.hardware import Figure, Gpu
 from simkv.scenario.base import Section, fault, locate
-from simkv.scenario.overrides import put
-from simkv.scenario.problems import problems_of
+from simkv.validation.asks.section import section_of
 from simkv.validation.question import Question
 
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
@@ -103,7 +101,7 @@ Tune = Callable[[Gpu], Gpu]
 
 def answer(question: Question) -> dict[str, float]:
     """Return the metrics wanted. Raises InputError for a section that isn't one, and for an unknown metric."""
-    return metrics_of(section_of(question), question.metrics, question.folder)
+    return metrics_of(step_of(question), question.metrics, question.folder)
 
 
 def check(question: Question) -> None:
@@ -111,15 +109,9 @@ def check(question: Question) -> None:
     answer(question)
 
 
-def section_of(question: Question) -> Step:
+def step_of(question: Question) -> Step:
     """Return the section of ``question`` with its settings; raises InputError naming every fault."""
-    tree: dict[str, Any] = {"step": yaml.safe_load(yaml.safe_dump(question.section))}
-    for name, value in (*question.files, *question.settings):
-        put(tree, ("step", *name.split(".")), value)
-    try:
-        return _Root.model_validate(tree).step
-    except ValidationError as error:
-        raise InputError(problems_of(error, tree, _Root, lambda at: (f"case {question.case}", None))) from None
+    return section_of(question, _Root).step
 
 
 def metrics_of(asked: Step, names: tuple[str, ...], folder: str = "", tune: Tune = lambda gpu: gpu) -> dict[str, float]:
