@@ -44,7 +44,7 @@ def _references(asked: Lru | Fifo) -> tuple[list[int], list[float]]:
 
 
 def through_pool(references: list[int], capacity: int) -> tuple[int, KVPool]:
-    """Return the hits of prompts of one block each, and the pool (of the kind that runs have) that they went through."""
+    """Return the hits of prompts of one block each, and the pool that they went through: the kind that runs have."""
     pool = KVPool(capacity, 1, "lru")
     hits = 0
     for item in references:
