@@ -2,8 +2,8 @@
 
     python benchmarks/bench.py [--trace conversation_trace.jsonl] [--only speed-100k,...]
 
-Each case is one ``simkv run`` in a process of its own, from start to exit. The targets are for two cores;
-the last column says how many bare events one request costs, which hardly depends on the machine.
+Each case is one ``simkv run`` in a process of its own, from start to exit; short ones the quicker of two. The targets
+are for two cores; the last column says how many bare events one request costs, which hardly depends on the machine.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EVENTS = 300_000
+AGAIN_UNDER_S = 12.0
+"""What is over sooner is measured once more, and the quicker counts: a busy neighbour may double either."""
 FLAT_WITHIN = 0.15
 """How much more than at 100k a request may cost at 1M."""
 
@@ -79,6 +81,12 @@ def bare_event_s() -> float:
 
 
 def measure(case: Case, sets: tuple[str, ...]) -> Took:
+    """Return what a case's command takes, the quicker of two where it is short."""
+    took = _once(case, sets)
+    return took if took.wall_s > AGAIN_UNDER_S else min(took, _once(case, sets), key=lambda one: one.wall_s)
+
+
+def _once(case: Case, sets: tuple[str, ...]) -> Took:
     """Run a case's command to its end; SystemExit with its message where it fails."""
     simkv = Path(sys.executable).with_name("simkv")
     with tempfile.TemporaryDirectory() as scratch, Path(scratch, "stdout").open("w+") as stdout:
