@@ -183,6 +183,28 @@ def test_run_interrupted_raises() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_run_of_days_is_refused_unless_one_insists() -> None:
+    endless = {"workload.requests": 10**9}
+    for ask in (simkv.run, simkv.curves_of):
+        with pytest.raises(simkv.InputError, match=r"this run takes about .*give long=True") as refused:
+            ask(TEXT, endless)
+        assert refused.value.problems[0].path == "workload.requests"
+    with pytest.raises(simkv.InputError, match=r"this run takes about .*give long=True"):
+        simkv.sweep(TEXT, {"tiers.dram.capacity": ["1GiB", "2GiB"]}, endless)
+
+    def stop(share: float, doing: str) -> None:
+        raise StopIteration(doing)
+
+    with pytest.raises(StopIteration, match=r"this run takes about .* 1,000,000,000 requests"):
+        simkv.run(TEXT, endless, long=True, progress=stop)
+
+
+def test_run_that_is_over_soon_says_nothing_of_its_length() -> None:
+    told: list[str] = []
+    simkv.run(TEXT, {"workload.requests": 20}, progress=lambda share, doing: told.append(doing))
+    assert not any(told)
+
+
 def test_run_names_that_are_hostile_come_out_escaped() -> None:
     found = simkv.run(TEXT, {"name": "<script>alert(1)</script>" + "x" * 20, "workload.requests": 5})
     assert "<script>" not in found._repr_html_() and "&lt;script&gt;" in found.scenario._repr_html_()

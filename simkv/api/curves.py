@@ -16,6 +16,7 @@ from simkv.curves.folder import check_folder, opened, write
 from simkv.curves.setting import read_setting
 from simkv.curves.study import NAMES, check_names, study
 from simkv.errors import InputError, Problem, unknown
+from simkv.estimate import check_length
 from simkv.jobs.workers import Workers
 
 if TYPE_CHECKING:
@@ -112,13 +113,15 @@ def curves_of(
     seed: int | None = None,
     jobs: int | None = None,
     out: StrPath | None = None,
+    long: bool = False,
     progress: Progress | None = None,
 ) -> Curves:
     """Work out a scenario's curves, closed forms with simulated points, in worker processes.
 
     ``points``: steps that each axis is divided into, 2 to 100. ``only``: t_avg, speedup, concurrency, lambda.
     ``out``: a folder for the files of ``simkv curves`` and the runs behind them. Ctrl-C raises KeyboardInterrupt.
-    Raises InputError where no curve has a meaning in the scenario.
+    Raises InputError where no curve has a meaning in the scenario, and, unless ``long``, where one of its runs would
+    take more than a day or more memory than there is.
     """
     if not 2 <= points <= _MOST_STEPS:
         raise InputError(
@@ -131,6 +134,8 @@ def curves_of(
         setting = read_setting(base.written, points)
         if folder is not None:
             check_folder(folder, base.name)
+        if not long:
+            check_length(setting.resolved)
         kept = opened(folder, base.name) if folder is not None else nullcontext()
         with Workers(jobs) as workers, kept as store:
             answer = study(setting, names, workers, store, progress)

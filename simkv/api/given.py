@@ -23,7 +23,13 @@ Quantity: TypeAlias = str | float
 """A text with its unit, or a number in SI."""
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
-_PARAMETERS = {"import": "imports", "metric": "metrics", "policy": "policies", "capacity": "capacities"}
+_PARAMETERS = {
+    "import": "imports",
+    "metric": "metrics",
+    "policy": "policies",
+    "capacity": "capacities",
+    "long": "long=True",
+}
 
 
 def assignments(settings: Settings) -> tuple[str, ...]:

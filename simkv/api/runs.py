@@ -188,6 +188,7 @@ def run(
     audit: bool = False,
     step_exact: bool = False,
     trace: bool | tuple[Quantity, Quantity] = False,
+    long: bool = False,
     progress: Progress | None = None,
 ) -> Run:
     """Simulate a scenario (or its file, or YAML text) with its baselines, and return what came of it.
@@ -195,9 +196,12 @@ def run(
     ``set``: values over the scenario's, by path. ``seed`` wins over ``run.seed``. ``audit`` checks the laws of
     INVARIANTS.md on the way; ``step_exact`` walks every engine step: slow, the same answer. ``trace`` keeps what
     happened for ``Run.save_trace``: from the start as much as 200,000 events, or of a window, ``("100s", "130s")``.
-    Writes nothing: see ``Run.save``. Ctrl-C raises KeyboardInterrupt. Raises InputError for what is wrong with the
-    scenario or its trace, InfeasibleError where it can't work, LawError where an audited law doesn't hold.
+    ``progress`` is told first how long it will take, where that is long. Writes nothing: see ``Run.save``. Ctrl-C
+    raises KeyboardInterrupt. Raises InputError for what is wrong with the scenario or its trace, and, unless ``long``,
+    where it would take more than a day or more memory than there is; InfeasibleError where it can't work, LawError
+    where an audited law doesn't hold.
     """
+    from simkv.estimate import check, estimate, told
     from simkv.interrupt import Interrupt
     from simkv.sim.record.recording import PLAYER
     from simkv.simulation import run_scenario
@@ -212,6 +216,11 @@ def run(
             interrupt.check()
             tell(share, "")
 
+        found = estimate(loaded.resolved, seed, step_exact=step_exact, audit=audit or None)
+        if not long:
+            check(loaded.resolved, found)
+        if lasting := told(found):
+            tell(0.0, lasting)
         result = run_scenario(
             loaded.resolved, seed=seed, step_exact=step_exact, audit=audit or None, progress=progressed, record=record
         )

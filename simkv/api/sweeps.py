@@ -20,6 +20,7 @@ from simkv.jobs.workers import Workers
 from simkv.sweeps import study
 from simkv.sweeps.axes import Axis, section_axes
 from simkv.sweeps.export import write
+from simkv.sweeps.forecast import forecast
 from simkv.sweeps.layout import lay_out, loaded
 from simkv.sweeps.pareto import Objective, parse_objectives
 from simkv.sweeps.read import FILE, SCENARIO, check_folder
@@ -142,6 +143,7 @@ def sweep(
     jobs: int | None = None,
     cluster: str | None = None,
     out: StrPath | None = None,
+    long: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
     """Simulate a scenario at every point of ``grid`` (None: its own sweep section), in worker processes.
@@ -149,8 +151,10 @@ def sweep(
     ``sample``: so many points spread over the axes, not all. ``replications``: seeds of each point, the same for all.
     ``jobs``: processes (None: one a core), or a ``cluster``'s address. ``out``: a folder in which each answer is kept
     at once, so that the same call goes on where it was stopped, with the files of ``simkv sweep``. Ctrl-C raises
-    KeyboardInterrupt. A point that can't be simulated has failed, with its reason in ``points``. Raises InputError for
-    a scenario or a grid that is wrong as a whole.
+    KeyboardInterrupt. A point that can't be simulated has failed, with its reason in ``points``. ``progress`` is told
+    first how long it will take, where that is long. Raises InputError for a scenario or a grid that is wrong as a
+    whole, and, unless ``long``, where all would take more than a week, a point more than a day or more memory than
+    there is.
     """
     base = seeded(load_scenario(scenario, set), seed)
     folder, tell = folder_of(out), progress or silent
@@ -160,6 +164,8 @@ def sweep(
             check_folder(folder, base.name)
         with Workers(jobs, cluster) as workers:
             layout = lay_out(base.written, axes, sample=sample, replications=seeds)
+            if lasting := forecast(layout, base.written, workers.size, long).told:
+                tell(0.0, lasting)
             do = partial(study.carry_out, layout, workers)
             result = do(report=_reporter(tell)) if folder is None else _kept(do, folder, base.written, tell)
     return Sweep(base, result)
