@@ -314,6 +314,17 @@ def test_mapped_files_that_cost_much_of_a_drive_are_told() -> None:
     assert not told("engine.placement.weights=[0, 100]")
 
 
+def test_what_is_given_of_host_io_and_decides_nothing_is_told() -> None:
+    def told(*assignments: str) -> str:
+        return dict(small(*assignments).notes).get("io_idle", "")
+
+    given = ("engine.io.unpack_passes=3", "engine.io.read_ahead=1MiB")
+    assert told(*given).startswith("engine.io.read_ahead, engine.io.unpack_passes do nothing, as weights,")
+    assert told(*given, "engine.weight_dtype=int4").startswith("engine.io.read_ahead does nothing")
+    assert not told(*given, "engine.weight_dtype=int4", "engine.placement.weights=[0, 0]") and not told()
+    assert not resolve_text(to_yaml(small(*given)), "x.yaml").notes, "they aren't written"
+
+
 def test_answer_pinned_is_never_slower_than_copied() -> None:
     copied, pinned = answer("engine.io.pin_weights=false"), answer("engine.io.pin_kv=true")
     assert copied["makespan_s"] > answer()["makespan_s"] > pinned["makespan_s"]

@@ -35,6 +35,15 @@ def batch_idle_paths(s: Scenario) -> tuple[Path, ...]:
     return (*idle, *(("engine", "io", key) for key, used in _io_in_use(s).items() if not used))
 
 
+def idle_io_notes(s: Scenario, given: Given) -> list[tuple[str, str]]:
+    """Return a note for what is given of ``engine.io`` and decides nothing, as the scenario's parts are placed."""
+    idle = [f"engine.io.{key}" for key, used in _io_in_use(s).items() if not used and given(("engine", "io", key))]
+    if not idle:
+        return []
+    do = "do" if len(idle) > 1 else "does"
+    return [("io_idle", f"{', '.join(idle)} {do} nothing, as weights, KV and activations are placed and kept here.")]
+
+
 def _io_in_use(s: Scenario) -> dict[str, bool]:
     """Return which keys of ``engine.io`` decide something in this scenario."""
     engine = s.engine

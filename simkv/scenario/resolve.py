@@ -21,6 +21,7 @@ from simkv.profile.schema import Profile
 from simkv.scenario import calibrated, paging, placing
 from simkv.scenario import load as loading
 from simkv.scenario.base import Section, plain
+from simkv.scenario.batch_checks import idle_io_notes
 from simkv.scenario.digests import client_digests, content_digest, digest
 from simkv.scenario.leaves import written
 from simkv.scenario.lower_checks import idle_ahead, idle_writing, is_moot
@@ -234,6 +235,7 @@ class _Filler:
         for path, value, origin in placing.filled(self.scenario, self._layers.given, model, self._of_model()):
             self._fill(path, value, origin)
         self.notes.extend(placing.placing_notes(self.scenario))
+        self.notes.extend(idle_io_notes(self.scenario, self._layers.given))
         blocks = placing.gpu_blocks(self.scenario, model, gpu)
         self._fill("engine.num_gpu_blocks", blocks, "computed from what weights leave")
 
