@@ -84,7 +84,7 @@ class System:
         self.last_ended_s = 0.0
         self._busy_s: dict[str, float] = {}
         """Busy seconds when the system was last empty: write-downs may go on after the last request."""
-        self.warmed = _warm(self, source) if isinstance(source, Handover) else _stored(self, source)
+        self.warmed = _warmed(self, source)
         self.audit = _audit(self) if config.audited else None
         self.sampler = Sampler(self, config.sample_s)
         self._stretch_events = min(_FIRST_EVENTS, STRETCH_EVENTS)
@@ -367,20 +367,17 @@ def _audit(system: System) -> Audit:
     return Audit(system)
 
 
-def _warm(system: System, source: Handover) -> Warmed:
-    """Let the beginning of the workload pass untimed; as the audit, imported on demand."""
-    from simkv.sim.warm import warm
+def _warmed(system: System, source: Source) -> Warmed | None:
+    """Let what went before the run pass untimed, None where nothing did; as the audit, imported on demand."""
+    if isinstance(source, Handover):
+        from simkv.sim.warm import warm
 
-    return warm(system, source)
+        return warm(system, source)
+    if isinstance(source, Storing) and next(source.stored(), None) is not None:
+        from simkv.sim.warm import store
 
-
-def _stored(system: System, source: Source) -> Warmed | None:
-    """Have lower tiers hold what the workload says they do; None where it says nothing of that."""
-    if not isinstance(source, Storing) or next(source.stored(), None) is None:
-        return None
-    from simkv.sim.warm import store
-
-    return store(system, source)
+        return store(system, source)
+    return None
 
 
 def _engine_type(config: SystemConfig) -> EngineType:

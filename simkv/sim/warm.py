@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -41,17 +42,7 @@ def warm(system: System, source: Handover) -> Warmed:
     if passing.settled is not None and passing.fresh_share > NEW_AT_LEAST:
         for number, pool in enumerate(pool for tier in pools.values() for pool in tier):
             _fill(pool, OLD_STREAM + number * MOST_OLD_NODES * 2, passing.mean_tokens)
-    refused = [ledger.refused_stores for ledger in system.ledgers]
-    with at_once(system.engines) as lane:
-        servers = [untimed(engine, system.config.offload, lane) for engine in system.engines]
-        source.replay(_Passage(system, servers, first))
-    for ledger, before in zip(system.ledgers, refused, strict=True):
-        ledger.refused_stores = before
-    for engine in system.engines:
-        engine.mover.waited.clear()
-    written = system.tier_written_blocks()
-    for pool in (pool for tier in pools.values() for pool in tier):
-        _count_anew(pool)
+    written = _uncounted(system, first, source.replay)
     return Warmed(passing.requests, passing.until_s, passing.settled, written)
 
 
@@ -61,14 +52,23 @@ def store(system: System, source: Storing) -> Warmed:
     Afterwards nobody holds anything, no lane has carried and no counter has counted.
     """
     requests = 0
-    refused = [ledger.refused_stores for ledger in system.ledgers]
-    with at_once(system.engines) as lane:
-        servers = [untimed(engine, system.config.offload, lane) for engine in system.engines]
-        passage = _Passage(system, servers, 0)
+
+    def one_by_one(passage: _Passage) -> None:
+        nonlocal requests
         for request in source.stored():
             passage.arrived(request)
             passage.ended(request, False)
             requests += 1
+
+    written = _uncounted(system, 0, one_by_one)
+    return Warmed(requests, 0.0, None, written)
+
+
+def _uncounted(system: System, first: int, serve: Callable[[_Passage], None]) -> dict[str, int]:
+    """Have ``serve`` take requests through the tiers; return the blocks that it wrote by tier, which nobody counts."""
+    refused = [ledger.refused_stores for ledger in system.ledgers]
+    with at_once(system.engines) as lane:
+        serve(_Passage(system, [untimed(engine, system.config.offload, lane) for engine in system.engines], first))
     for ledger, before in zip(system.ledgers, refused, strict=True):
         ledger.refused_stores = before
     for engine in system.engines:
@@ -76,7 +76,7 @@ def store(system: System, source: Storing) -> Warmed:
     written = system.tier_written_blocks()
     for pool in (pool for tier in system.pools().values() for pool in tier):
         _count_anew(pool)
-    return Warmed(requests, 0.0, None, written)
+    return written
 
 
 def _count_anew(pool: KVPool) -> None:
