@@ -43,6 +43,8 @@ class Judged:
     why: str = ""
     tolerance: float | None = None
     """Its own: the case's, or else what the answer brings."""
+    warnings: tuple[str, ...] = ()
+    """What whoever reads the prediction must know of the run behind it, in sentences."""
 
 
 @dataclass(slots=True)
