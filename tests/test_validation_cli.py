@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from simkv.cli import app
 from simkv.cli.validated import render
 from simkv.validation import study as studying
-from simkv.validation.answer import answer_of
+from simkv.validation.answer import answer_of, text_of
 from simkv.validation.groups import BY_NAME
 from simkv.validation.page import page
 from tests.planner_factory import here
@@ -112,6 +112,48 @@ def test_only_some_groups_are_asked(tmp_path: Path) -> None:
     assert [group["name"] for group in answer["groups"]] == ["cross_check"]
 
 
+@pytest.mark.parametrize(
+    ("only", "ids"),
+    [
+        ("kv", ["two", "other"]),
+        ("other", ["other"]),
+        ("third,cross_check", ["other", "third"]),
+        ("cross_check,queueing", ["other"]),
+        ("two", ["two"]),
+    ],
+)
+@pytest.mark.usefixtures("quick")
+def test_only_some_cases_are_asked_by_kind_and_id(tmp_path: Path, only: str, ids: list[str]) -> None:
+    others = (case(id="other", group="cross_check", kind="kv"), case(id="third"))
+    file = case_file(tmp_path, case(kind="kv"), *others)
+    answer = json.loads(simkv("--cases", file, "--only", only, "--json").stdout)
+    assert sorted(row["case"] for group in answer["groups"] for row in group["cases"]) == sorted(ids)
+
+
+@pytest.mark.parametrize(
+    ("only", "mend"),
+    [
+        ("othr", "did you mean other?"),
+        ("kvv", "did you mean kv?"),
+        ("comput", "did you mean compute?"),
+        ("x.y", "there"),
+    ],
+)
+@pytest.mark.usefixtures("quick")
+def test_only_what_no_case_is_called_is_told_with_the_nearest(tmp_path: Path, only: str, mend: str) -> None:
+    file = case_file(tmp_path, case(kind="kv"), case(id="other", group="cross_check"))
+    done = simkv("--cases", file, "--only", f"two,{only}")
+    assert done.exit_code == 2 and f"--only = {only}: is no group, kind or id of a case" in done.stderr
+    assert mend in done.stderr and "there are groups compute, cross_check; kinds kv" in done.stderr
+
+
+def test_families_are_left_out_where_groups_are_asked_whole() -> None:
+    one, whole = (
+        json.loads(simkv("--only", only, "--json", "--jobs", "1").stdout)["summary"] for only in ("kv_size", "compute")
+    )
+    assert one["observations"] > 0 and not one["leave_one_family_out"] and whole["leave_one_family_out"]
+
+
 @pytest.mark.usefixtures("quick")
 def test_group_without_cases_is_told(tmp_path: Path) -> None:
     done = simkv("--cases", case_file(tmp_path, case()), "--only", "queueing")
@@ -163,6 +205,44 @@ def test_table_has_units_of_the_source(tmp_path: Path) -> None:
 
 def test_table_says_shares_in_points() -> None:
     assert "+20.0 pp" in render(answer_of([row("hit_curves", 0.2)]))
+
+
+def test_warnings_are_below_their_case_once() -> None:
+    rejected, idle = "rejected: 6 of 8 requests", "tiers.ssd: does nothing"
+    rows = [row(label="here", warnings=(rejected, idle)), row(label="there", warnings=(idle,))]
+    other = row("hit_curves", warnings=(f"{idle} {'and so on ' * 20}",))
+    answer = answer_of([*rows, other])
+    lines = render(answer).splitlines()
+    where = next(k for k, line in enumerate(lines) if line.startswith("  there"))
+    assert lines[where + 1 : where + 3] == [f"  ! {rejected} (here)", f"  ! {idle}"]
+    assert render(answer).count("  ! ") == 3 and max(map(len, lines)) <= 100
+    assert f"- {idle}: `two`\n" in page(answer) and "\nWarnings of the runs:\n" in page(answer)
+    assert [one["warnings"] for one in answer["groups"][0]["cases"]] == [[rejected, idle], [idle]]
+
+
+def test_many_warnings_of_a_case_are_counted() -> None:
+    text = render(answer_of([row(warnings=tuple(f"number {k}" for k in range(9)))]))
+    assert text.count("  ! ") == 5 and "  ! 5 more warnings" in text
+
+
+def test_rows_say_under_which_settings_a_figure_is() -> None:
+    base = {"set": {"workload.size": 2}, "change": True}
+    asked = row(set={"workload.size": 10**30, "a": [1, None]}, relative_to=base)
+    [found] = json.loads(text_of(answer_of([asked])))["groups"][0]["cases"]
+    assert found["set"] == {"workload.size": 1e30, "a": [1, None]} and found["seeds"] == 1
+    assert found["relative_to"] == {"set": {"workload.size": 2}, "metric": None, "change": True}
+
+
+def test_kind_in_points_is_told_in_points() -> None:
+    rows = [row("tiered_serving", -0.344, kind="k"), row("hit_curves", -0.3, kind="k"), row(error=0.3, kind="j")]
+    answer = answer_of(rows)
+    kinds = [(one["kind"], one["group"], one["median"]) for one in answer["summary"]["kinds"]]
+    assert [(kind, group) for kind, group, _ in kinds] == [
+        ("k", "tiered_serving"), ("k", "hit_curves"), ("j", "compute")]  # fmt: skip
+    assert [value for *_, value in kinds] == pytest.approx([0.344, 0.3, 0.3])
+    assert "(k, tiered_serving) 34.4 %, at most 25 %: MISSED" in render(answer)
+    assert "| k | hit_curves | 1 | 0 | 30.0 pp | 30.0 pp | MISSED |" in page(answer)
+    assert "(k, hit_curves) 30.0 pp, at most 25 pp: MISSED" in render(answer_of(rows[1:2]))
 
 
 def test_page_has_every_row_and_target() -> None:

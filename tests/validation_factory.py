@@ -43,7 +43,7 @@ def studied(path: Path, data: Path | None = None) -> list[Judged]:
 
 def row(
     group: str = "compute", error: float | None = 0.0, *, fitted: bool = False, kind: str | None = None,
-    status: Status = "judged", **observation: Any,
+    status: Status = "judged", warnings: tuple[str, ...] = (), **observation: Any,
 ) -> Judged:  # fmt: skip
     """Return a judged row with an error."""
     given = seen(expected=0.5, fitted=fitted, **observation)
@@ -51,7 +51,7 @@ def row(
     difference = BY_NAME[found.group].difference
     predicted = None if error is None else 0.5 + error if difference else 0.5 * (1 + error)
     return Judged(found, found.observations[0], "two: makespan_s", 0.5, predicted, error, status,
-                  tolerance=found.observations[0].tolerance)  # fmt: skip
+                  tolerance=found.observations[0].tolerance, warnings=warnings)  # fmt: skip
 
 
 def read_one(path: Path) -> Read:

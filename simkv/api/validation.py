@@ -37,7 +37,7 @@ class Validation:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """One row an observation: group, id, predicted and expected in SI, error, whether fitted, status."""
+        """One row an observation: group, id, predicted and expected in SI, error, whether fitted, status, warnings."""
         import pandas as pd
 
         rows = [{"group": group["name"], **row} for group in self.answer["groups"] for row in group["cases"]]
@@ -73,12 +73,13 @@ def validate(
 ) -> Validation:
     """Return the figures that simkv predicts beside those of a file of cases (None: those that come with it).
 
-    ``data``: the folder of traces that some cases need; without it they are skipped. ``only``: of these groups.
-    ``jobs``: processes (None: one a core). Raises InputError for everything that is wrong with the file.
+    ``data``: the folder of traces that some cases need; without it they are skipped. ``only``: groups, kinds
+    and ids of the cases that are asked. ``jobs``: processes (None: one a core). Raises InputError for everything that
+    is wrong with the file.
     """
-    groups = None if only is None else listed(only)
+    names = None if only is None else listed(only)
     with arguments_named(), Workers(jobs) as workers:
-        return Validation(asked(_text(cases), _text(data), groups, workers, progress))
+        return Validation(asked(_text(cases), _text(data), names, workers, progress))
 
 
 def _text(path: StrPath | None) -> str | None:

@@ -20,7 +20,9 @@ def validate(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="Folder of traces that some cases need.")
     ] = None,
-    only: Annotated[str | None, typer.Option("--only", metavar="GROUP,...", help="Only these groups.")] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="NAME,...", help="Only these groups, kinds and ids of cases.")
+    ] = None,
     jobs: JobsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON and nothing else.")] = False,
 ) -> None:
@@ -34,9 +36,9 @@ def validate(
     from simkv.validation.answer import text_of
     from simkv.validation.validate import validate as asked
 
-    groups = listed(only) if only is not None else None
+    names = listed(only) if only is not None else None
     with Workers(jobs) as workers, Progress() as shown:
-        answer = asked(_text(cases), _text(data), groups, workers, shown, shown.say)
+        answer = asked(_text(cases), _text(data), names, workers, shown, shown.say)
     typer.echo(text_of(answer) if as_json else render(answer))
     if not answer["summary"]["pass"]:
         raise typer.Exit(FALLS_SHORT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from textwrap import wrap
 from typing import Any
 
@@ -21,12 +21,14 @@ from simkv.validation.words import (
     left_out,
     mark,
     target_line,
+    warnings,
 )
 
 _WIDTH = 100
 _NAME = 50
 _HEAD = ("case", "predicted", "expected", "error", "")
 _RIGHT = (1, 2, 3)
+_HEAD_LINES = 2
 
 
 def render(answer: Mapping[str, Any]) -> str:
@@ -37,11 +39,22 @@ def render(answer: Mapping[str, Any]) -> str:
 
 
 def _group(group: Mapping[str, Any]) -> str:
-    rows = [line for _, ones in groupby(group["cases"], _case) for line in _lines(list(ones), group["difference"])]
+    cases = [list(ones) for _, ones in groupby(group["cases"], _case)]
     title = f"{group['title']} ({group['name']})"
     return "\n".join(
-        [title, "=" * len(title), table(_HEAD, rows, _RIGHT), *_reasons(group), *_wrapped(group_line(group))]
+        [title, "=" * len(title), *_table(cases, group["difference"]), *_reasons(group), *_wrapped(group_line(group))]
     )
+
+
+def _table(cases: Sequence[Sequence[Mapping[str, Any]]], of_shares: bool) -> Iterator[str]:
+    """Yield the lines of the table of a group, the warnings of each case below its own."""
+    blocks = [list(_lines(rows, of_shares)) for rows in cases]
+    lines = iter(table(_HEAD, [line for block in blocks for line in block], _RIGHT).split("\n"))
+    yield from islice(lines, _HEAD_LINES)
+    for rows, block in zip(cases, blocks, strict=True):
+        yield from islice(lines, len(block))
+        for said in warnings(rows):
+            yield from _wrapped(f"! {said}", "  ")
 
 
 def _case(row: Mapping[str, Any]) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 from simkv import __version__
 from simkv.validation.groups import ANY_KIND, GROUPS, Group
 from simkv.validation.judge import Target, by_kind, group_target, tally, targets, tolerance_of, within
-from simkv.validation.schema import Source
+from simkv.validation.schema import Relative, Source
 from simkv.validation.study import Judged
+
+_LARGE = 2**63
 
 
 def answer_of(rows: Sequence[Judged], left_out: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
@@ -50,10 +52,12 @@ def _row(row: Judged) -> dict[str, Any]:
     return {
         "id": row.id, "case": case.id, "label": seen.name, "kind": case.kind, "family": case.family,
         "source": _source(case.source), "notes": case.notes,
+        "set": _plain(seen.set), "relative_to": _relative(seen.relative_to), "seeds": case.seeds,
         "metric": seen.metric, "unit": (seen.figure.unit if seen.figure is not None else "") or None,
         "expected": row.expected, "predicted": row.predicted, "error": row.error,
         "tolerance": tolerance_of(row), "fitted": seen.fitted, "pass": within(row), "because": seen.because,
         "status": row.status, "skipped": _why(row, "skipped"), "failed": _why(row, "failed"),
+        "warnings": list(row.warnings),
     }  # fmt: skip
 
 
@@ -61,6 +65,19 @@ def _source(source: Source | None) -> str | None:
     if source is None:
         return None
     return ", ".join(part for part in (source.title, source.where, source.locator) if part)
+
+
+def _relative(to: Relative | None) -> dict[str, Any] | None:
+    return None if to is None else {"set": _plain(to.set), "metric": to.metric, "change": to.change}
+
+
+def _plain(given: Any) -> Any:
+    """Return a value of a case file as JSON can say it: whole numbers beyond 64 bits as floats."""
+    if isinstance(given, dict):
+        return {str(key): _plain(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [_plain(value) for value in given]
+    return float(given) if isinstance(given, int) and abs(given) >= _LARGE else given
 
 
 def _why(row: Judged, status: str) -> str | None:
@@ -72,7 +89,7 @@ def _summary(rows: Sequence[Judged]) -> dict[str, Any]:
     return {
         "pass": all(target.holds for target in held),
         "targets": [_target(target) for target in held],
-        "kinds": [_kind(kind, ones) for kind, ones in by_kind(rows).items()],
+        "kinds": [_kind(kind, group, ones) for (kind, group), ones in by_kind(rows).items()],
         "misses": [_miss(row) for row in rows if _misses(row)],
         "cases": len({row.case.id for row in rows}),
         **{name: getattr(found, name) for name in ("observations", "judged", "fitted", "skipped", "failed", "outside")},
@@ -86,10 +103,10 @@ def _target(target: Target) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kind(kind: str, rows: Sequence[Judged]) -> dict[str, Any]:
+def _kind(kind: str, group: str, rows: Sequence[Judged]) -> dict[str, Any]:
     found = tally(rows)
     holds = None if found.median is None else found.median <= ANY_KIND
-    return {"kind": kind, "group": rows[0].case.group, **asdict(found), "limit": ANY_KIND, "pass": holds}
+    return {"kind": kind, "group": group, **asdict(found), "limit": ANY_KIND, "pass": holds}
 
 
 def _misses(row: Judged) -> bool:

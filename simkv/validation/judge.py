@@ -38,6 +38,7 @@ class Target:
     limit: float
     holds: bool
     group: GroupName | None = None
+    """Whose target it is, or where its worst kind is."""
     of: str = "median"
     """What the value is: a ``median`` of absolute errors, or a number of ``cases``."""
     worst: str | None = None
@@ -72,12 +73,15 @@ def tally(rows: Sequence[Judged]) -> Tally:
     )  # fmt: skip
 
 
-def by_kind(rows: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """Return the published measurements among ``rows`` by their kind, in order."""
-    kinds: dict[str, list[Judged]] = {}
+def by_kind(rows: Sequence[Judged]) -> dict[tuple[str, GroupName], list[Judged]]:
+    """Return the published measurements among ``rows`` by their kind and group, in order.
+
+    A kind that is in two groups is two: differences of shares don't mix with relative errors.
+    """
+    kinds: dict[tuple[str, GroupName], list[Judged]] = {}
     for row in rows:
         if BY_NAME[row.case.group].measured:
-            kinds.setdefault(kind_of(row), []).append(row)
+            kinds.setdefault((kind_of(row), row.case.group), []).append(row)
     return kinds
 
 
@@ -106,8 +110,9 @@ def _worst_kind(rows: Sequence[Judged]) -> Target | None:
     if not medians:
         return None
     worst = max(medians, key=lambda kind: medians[kind])
+    kind, group = worst
     name = "largest median error of a kind of measurements"
-    return Target(name, medians[worst], ANY_KIND, medians[worst] <= ANY_KIND, worst=worst)
+    return Target(name, medians[worst], ANY_KIND, medians[worst] <= ANY_KIND, group, worst=kind)
 
 
 def _median(name: str, rows: Sequence[Judged], limit: float, group: GroupName | None = None) -> Target | None:

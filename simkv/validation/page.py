@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from simkv.validation.words import (
     summary,
     target_line,
     verdict,
+    warnings,
 )
 
 _HEAD = f"""\
@@ -66,7 +68,7 @@ def _targets(answer: Mapping[str, Any]) -> str:
          *(size(kind[name], of_shares[kind["group"]]) for name in ("median", "largest")), verdict(kind["pass"]))
         for kind in answer["summary"]["kinds"]
     ]  # fmt: skip
-    head = ("Kind", "Group", "Judged", "Fitted", "Median error", "Largest", "At most 25 %")
+    head = ("Kind", "Group", "Judged", "Fitted", "Median error", "Largest", "At most 25 % or pp")
     return f"## Targets\n\n{lines}\nMeasurements by kind:\n\n{_table(head, kinds)}" if lines else ""
 
 
@@ -83,9 +85,12 @@ def _left_out(answer: Mapping[str, Any]) -> str:
 def _group(group: Mapping[str, Any]) -> str:
     rows = [_row(row, group["difference"]) for row in group["cases"]]
     told = _table(("Case", "What", "Predicted", "Expected", "Error", ""), rows)
-    sources = _list(_sources(group["cases"]))
-    from_where = f"\nSources:\n\n{sources}" if sources else ""
-    return f"## {group['title']} (`{group['name']}`)\n\n{_sentence(group_line(group))}\n\n{told}{from_where}"
+    below = "".join(
+        f"\n{title}:\n\n{lines}"
+        for title, lines in (("Warnings of the runs", _warned(group["cases"])), ("Sources", _sourced(group["cases"])))
+        if lines
+    )
+    return f"## {group['title']} (`{group['name']}`)\n\n{_sentence(group_line(group))}\n\n{told}{below}"
 
 
 def _row(row: Mapping[str, Any], of_shares: bool) -> tuple[str, ...]:
@@ -93,13 +98,24 @@ def _row(row: Mapping[str, Any], of_shares: bool) -> tuple[str, ...]:
     return (f"`{row['case']}`", row["label"], *figures, error(row["error"], of_shares), mark(row))
 
 
-def _sources(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    cases: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row["source"]:
-            cases.setdefault(row["source"], {})[f"`{row['case']}`"] = None
-    for source, names in cases.items():
-        yield f"{source}: {', '.join(names)}"
+def _warned(rows: Iterable[Mapping[str, Any]]) -> str:
+    return _by_case((said, f"`{case}`") for case, ones in groupby(rows, _case) for said in warnings(list(ones)))
+
+
+def _sourced(rows: Iterable[Mapping[str, Any]]) -> str:
+    return _by_case((row["source"], f"`{row['case']}`") for row in rows if row["source"])
+
+
+def _by_case(said: Iterable[tuple[str, str]]) -> str:
+    """Return a list of what is said, each once, with the cases of which it is."""
+    found: dict[str, dict[str, None]] = {}
+    for text, case in said:
+        found.setdefault(text, {})[case] = None
+    return _list(f"{text}: {', '.join(cases)}" for text, cases in found.items())
+
+
+def _case(row: Mapping[str, Any]) -> str:
+    return str(row["case"])
 
 
 def _sentence(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simkv.results.quantity import digits, seconds
@@ -15,6 +15,8 @@ LEFT_OUT_SAID = (
     "Step times, as fitted, with each case left out of its family's fit, and with figures of the other families alone: "
     "median error / largest"
 )
+_MOST_WARNINGS, _MOST_LABELS = 5, 3
+"""How many warnings a case has in words, and how many of its observations each is said to be about."""
 STATES = ("judged", "fitted", "skipped", "failed")
 
 
@@ -95,7 +97,7 @@ def target_line(target: Mapping[str, Any], differences: Mapping[str, bool]) -> s
     of_shares, cases = differences.get(target["group"] or "", False), target["of"] == "cases"
     value = f"{target['value']:.0f}" if cases else size(target["value"], of_shares)
     limit = f"{target['limit']:.0f}" if cases else limit_of(target["limit"], of_shares)
-    worst = f" ({target['worst']})" if target["worst"] else ""
+    worst = f" ({target['worst']}, {target['group']})" if target["worst"] else ""
     name = f"{target['group']}: {target['name']}" if cases else target["name"]
     return f"{name}{worst} {value}, at most {limit}: {verdict(target['pass'])}"
 
@@ -122,6 +124,25 @@ def left_out(answer: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def _sizes(row: Row, what: str) -> str:
     middle, largest = (100 * row[f"{of}_{what}"] for of in ("median", "largest"))
     return f"{middle:.1f} / {largest:.1f} %"
+
+
+def warnings(rows: Sequence[Row]) -> list[str]:
+    """Return what must be known of the runs behind a case, each once, with whom it is about unless that is all."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for said in dict.fromkeys(row["warnings"]):
+            found.setdefault(said, []).append(row["label"])
+    told = [said if len(of) == len(rows) else f"{said} ({_some(of)})" for said, of in found.items()]
+    return told if len(told) <= _MOST_WARNINGS else [*told[: _MOST_WARNINGS - 1], f"{_more(told)} (--json has them)"]
+
+
+def _more(told: Sequence[str]) -> str:
+    return f"{len(told) - _MOST_WARNINGS + 1} more warnings"
+
+
+def _some(labels: Sequence[str]) -> str:
+    more = len(labels) - _MOST_LABELS
+    return "; ".join(labels[:_MOST_LABELS]) + (f"; {more} more" if more > 0 else "")
 
 
 def differences(answer: Mapping[str, Any]) -> dict[str, bool]:
