@@ -8,12 +8,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from simkv.errors import InputError
-from simkv.report.document import Text
+from simkv.report.document import Cell, Code, Details, Facts, Figure, Note, Section, Table, Text
 from simkv.scenario.resolve import resolve
 from simkv.simulation import run_scenario
 from simkv.workload.readers.files import MAX_EMPTY_LINES, lines
@@ -68,9 +71,17 @@ def test_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     assert done.returncode == 0 and "wrote \\udcff.yaml" in done.stdout
 
 
-def test_paragraph_that_is_no_text_is_not_one() -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        Text, Cell, Code, partial(Note, "plain"), partial(Table, rows=()), lambda wrong: Facts([("what", wrong)]),
+        partial(Details, blocks=()), partial(Section, "key", blocks=()),
+        partial(Figure, "name", draw=None, data=None, alt=""),
+    ],
+)  # fmt: skip
+def test_part_of_a_report_that_is_no_text_is_none(make: Callable[[Any], object]) -> None:
     with pytest.raises(TypeError, match="no text"):
-        Text([-1])  # type: ignore[arg-type]
+        make([-1])
 
 
 def test_sweep_whose_settings_are_no_texts_is_called_damaged(tmp_path: Path) -> None:

@@ -15,6 +15,13 @@ Draw: TypeAlias = Callable[[BinaryIO, str], None]
 Tone = Literal["good", "bad", "warning", "plain"]
 
 
+def _check_texts(what: str, *found: object) -> None:
+    """Raise TypeError for what is no text: an answer that was read back may hold anything."""
+    for one in found:
+        if not isinstance(one, str):
+            raise TypeError(f"{what} that is no text: {one!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A paragraph; ``lead``: in large letters, the answer itself."""
@@ -23,9 +30,8 @@ class Text:
     lead: bool = False
 
     def __post_init__(self) -> None:
-        """Raise TypeError for what is no text: an answer that was read back may hold anything."""
-        if not isinstance(self.text, str):
-            raise TypeError(f"a paragraph that is no text: {self.text!r}")
+        """Raise TypeError for what is no text."""
+        _check_texts("a paragraph", self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,10 @@ class Note:
     text: str
     code: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a note", self.text, self.code)
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -44,6 +54,10 @@ class Cell:
     text: str
     value: float | int | str | None = None
     tone: Tone = "plain"
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a cell", self.text)
 
     @property
     def exact(self) -> float | int | str:
@@ -61,6 +75,10 @@ class Table:
     caption: str = ""
     right: frozenset[int] = frozenset()
     """Columns of numbers."""
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a head or caption", *self.heads, self.name, self.caption)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,10 @@ class Figure:
     wide: bool = False
     """Takes the whole width of a wide screen, instead of half of it."""
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a finding or note", self.name, self.finding, self.alt, self.note)
+
 
 @dataclass(frozen=True, slots=True)
 class Widget:
@@ -105,6 +127,10 @@ class Facts:
 
     rows: Sequence[tuple[str, str]]
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a fact", *(text for row in self.rows for text in row))
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -113,6 +139,10 @@ class Code:
     text: str
     caption: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("code", self.text, self.caption)
+
 
 @dataclass(frozen=True, slots=True)
 class Details:
@@ -120,6 +150,10 @@ class Details:
 
     title: str
     blocks: Sequence[Block]
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a title", self.title)
 
 
 Block: TypeAlias = Text | Note | Table | Figure | Widget | Facts | Code | Details
@@ -132,6 +166,10 @@ class Section:
     key: str
     title: str
     blocks: Sequence[Block]
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text."""
+        _check_texts("a heading", self.key, self.title)
 
 
 @dataclass(frozen=True, slots=True)
