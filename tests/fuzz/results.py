@@ -104,7 +104,7 @@ def _damage(rng: Random, file: Path, notes: list[str]) -> None:
 def _damage_json(rng: Random, file: Path, notes: list[str]) -> None:
     try:
         tree = json.loads(file.read_text("utf-8"))
-    except ValueError:  # damaged before
+    except (ValueError, RecursionError):  # damaged before
         return
     file.write_bytes(dumps(broken(rng, tree, notes)).encode("utf-8", "surrogatepass"))
 
