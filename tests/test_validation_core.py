@@ -17,6 +17,7 @@ from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
 from simkv.validation import study as studying
 from simkv.validation.answer import answer_of, text_of
+from simkv.validation.asks.names import CALLED, check_names
 from simkv.validation.expected import UNITS, expected_figure, expected_si, written
 from simkv.validation.groups import ANY_KIND, GROUPS, MEASURED
 from simkv.validation.judge import tally, targets, within
@@ -41,6 +42,11 @@ from tests.validation_factory import SCENARIO, case, case_file, read_one, row, s
         ("0.5 sec", 0.5, "s"),
         ("20 tok/sec", 20.0, "tokens/s"),
         ("3 QPS", 3.0, "req/s"),
+        ("70 ktok/s", 70000.0, "ktok/s"),
+        ("3k tok/s", 3000.0, "ktokens/s"),
+        ("1.2 k tokens / s", 1200.0, "ktokens/s"),
+        ("90 tok/min", 1.5, "tokens/min"),
+        ("250 usec", 0.00025, "us"),
     ],
 )
 def test_expected_figure_with_its_unit_is_si(given: object, si: float, unit: str) -> None:
@@ -168,6 +174,33 @@ def test_file_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError) as raised:
         read_cases(str(path))
     assert all(found.file == str(path) and "simkv init" not in found.mend for found in raised.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("throughput", "did you mean output_tokens_per_s, total_tokens_per_s, requests_per_s?"),
+        ("slo.attainment", "did you mean slo_attainment.overall?"),
+        ("hit_rate.cpu", "did you mean hit_rate.dram? hit_rate has vram, dram,"),
+        ("hit_rate.total", "1 - hit_rate.miss"),
+        ("ttft_s.median", "did you mean ttft_s.p50?"),
+        ("ttft_ms.avg", "did you mean ttft_s.mean?"),
+        ("P99_TTFT", "did you mean ttft_s.p99?"),
+        ("ttft", "did you mean ttft_s.mean, ttft_s.p50,"),
+        ("max_rate", "no single run"),
+        ("utilization.link", "utilization has gpu, h2d, d2h"),
+        ("foo", "docs/results.md"),
+    ],
+)
+def test_metric_as_others_call_it_is_told_by_ours(name: str, mend: str) -> None:
+    with pytest.raises(InputError) as raised:
+        check_names([name])
+    [problem] = raised.value.problems
+    assert mend in problem.mend and problem.what == "is no metric"
+
+
+def test_metrics_that_mends_name_are_metrics() -> None:
+    check_names({name for names in CALLED.values() for name in names})
 
 
 # ---- cases asked --------------------------------------------------------------------------------

@@ -19,6 +19,43 @@ _NAMES = (
     *(f"turn.0.{figure}" for figure in (*TIMES, *SHARES)),
 )
 
+WORDS = {
+    **dict.fromkeys(("cpu", "host", "ram", "l2"), "dram"),
+    **dict.fromkeys(("gpu", "hbm", "device", "l1"), "vram"),
+    **dict.fromkeys(("disk", "nvme", "storage", "file", "l3"), "ssd"),
+    **dict.fromkeys(("median", "p50.0"), "p50"),
+    **dict.fromkeys(("avg", "average"), "mean"),
+    "maximum": "max", "misses": "miss",
+}  # fmt: skip
+"""What others call parts of a name."""
+_UNIT = re.compile(r"_(ms|us|sec|seconds)(?=\.|$)")
+_STATISTIC_FIRST = re.compile(r"(mean|avg|average|median|max|p\d{1,2})_(\w+)")
+_RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s")
+CALLED = {
+    **dict.fromkeys(("throughput", "tps", "tokens_per_second"), _RATES),
+    **dict.fromkeys(("output_throughput", "decode_throughput"), ("output_tokens_per_s", "decode_tokens_per_s")),
+    **dict.fromkeys(("total_throughput", "total_token_throughput"), ("total_tokens_per_s",)),
+    **dict.fromkeys(("request_throughput", "rps", "qps"), ("requests_per_s",)),
+    **dict.fromkeys(("goodput", "request_goodput"), ("goodput_requests_per_s",)),
+    **dict.fromkeys(("slo.attainment", "slo", "attainment"), ("slo_attainment.overall",)),
+    **dict.fromkeys(("latency", "e2e_latency", "mean_latency"), ("e2e_s.mean",)),
+    **dict.fromkeys(("duration", "total_time", "runtime"), ("makespan_s",)),
+    **dict.fromkeys(("inter_token_latency", "tbt"), ("itl_s.mean",)),
+}
+"""What others call a whole metric."""
+SAID = {
+    **dict.fromkeys(
+        ("hit_rate.total", "hit_rate.overall", "hit_rate.all", "hit_rate.hit"),
+        "it is 1 - hit_rate.miss: ask for hit_rate.miss, and expect what is missed",
+    ),
+    **dict.fromkeys(
+        ("max_rate", "max_throughput", "max_qps", "capacity"),
+        "no single run finds it: ask for slo_attainment.overall, or for a latency, at the rate that was found "
+        "(set: {workload.arrival.rate: ...})",
+    ),
+}
+"""Mends of names that stand for what no single metric is."""
+
 
 def check_names(names: Iterable[str]) -> None:
     """Raise InputError for every name that is no metric's, with the nearest ones that are."""
@@ -43,12 +80,40 @@ def _below(metric: Metric) -> tuple[str, ...]:
 
 
 def _mend(name: str) -> str:
-    parts = [] if name not in METRICS else [f"{name}.{part}" for part in _below(METRICS[name])]
-    if parts:
-        return f"it has {', '.join(parts)}"
-    near = get_close_matches(name, _valid(), 3) or [one for one in _valid() if _words(name) & _words(one)][:5]
+    if name in SAID:
+        return SAID[name]
+    head = name.partition(".")[0]
+    parts = () if head not in METRICS or name in METRICS else _below(METRICS[head])
+    near = _near(name)
     guess = f"did you mean {', '.join(near)}? " if near else ""
+    if name in METRICS:
+        return f"it has {', '.join(f'{name}.{part}' for part in _below(METRICS[name]))}"
+    if any(parts):
+        return f"{guess}{head} has {', '.join(parts)}; see docs/results.md"
     return f"{guess}docs/validation-cases.md and docs/results.md list them"
+
+
+def _near(name: str) -> list[str]:
+    """Return the metrics that are likely meant: by what others call them, by their letters, by their words."""
+    valid = _valid()
+    for called, meant in CALLED.items():
+        if name.lower() == called:
+            return list(meant)
+    spelt = _respelt(name)
+    if spelt in valid:
+        return [spelt]
+    if spelt in METRICS:
+        return [f"{spelt}.{part}" for part in _below(METRICS[spelt])[:4]]
+    near = get_close_matches(spelt, valid, 3)
+    return near or [one for one in valid if _words(spelt) & _words(one)][:5]
+
+
+def _respelt(name: str) -> str:
+    """Return a name in our words: ``hit_rate.cpu`` is ``hit_rate.dram``, ``ttft_ms.avg`` and ``mean_ttft`` are ours."""
+    bare = _UNIT.sub("", name.lower())
+    parts = [WORDS.get(part, part) for part in _STATISTIC_FIRST.sub(r"\2.\1", bare).split(".")]
+    parts[0] = {metric.removesuffix("_s"): metric for metric in METRICS}.get(parts[0], parts[0])
+    return ".".join(parts)
 
 
 def _valid() -> list[str]:
