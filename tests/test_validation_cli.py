@@ -214,7 +214,7 @@ def test_warnings_are_below_their_case_once() -> None:
     answer = answer_of([*rows, other])
     lines = render(answer).splitlines()
     where = next(k for k, line in enumerate(lines) if line.startswith("  there"))
-    assert lines[where + 1 : where + 3] == [f"  ! {rejected} (here)", f"  ! {idle}"]
+    assert lines[where + 1 : where + 3] == [f"  ! here: {rejected}", f"  ! {idle}"]
     assert render(answer).count("  ! ") == 3 and max(map(len, lines)) <= 100
     assert f"- {idle}: `two`\n" in page(answer) and "\nWarnings of the runs:\n" in page(answer)
     assert [one["warnings"] for one in answer["groups"][0]["cases"]] == [[rejected, idle], [idle]]

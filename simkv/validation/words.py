@@ -132,7 +132,7 @@ def warnings(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         for said in dict.fromkeys(row["warnings"]):
             found.setdefault(said, []).append(row["label"])
-    told = [said if len(of) == len(rows) else f"{said} ({_some(of)})" for said, of in found.items()]
+    told = [said if len(of) == len(rows) else f"{_some(of)}: {said}" for said, of in found.items()]
     return told if len(told) <= _MOST_WARNINGS else [*told[: _MOST_WARNINGS - 1], f"{_more(told)} (--json has them)"]
 
 
