@@ -12,12 +12,18 @@ from pydantic import ValidationError
 from simkv.errors import InputError, Problem
 from simkv.scenario import text
 from simkv.scenario.problems import problems_of
-from simkv.validation.checks import faults
+from simkv.validation.checks import Placed, faults, sound
 from simkv.validation.groups import BY_NAME
 from simkv.validation.schema import Case, CaseFile
 
 PAGE = "docs/validation-cases.md"
 """Where the format is described."""
+_NAME = "use letters, digits, '.', '_', '+' and '-', beginning with a letter or digit"
+_MENDS = {
+    ("group", "is missing"): f"give one of {', '.join(BY_NAME)}",
+    **{(key, "not a name"): _NAME for key in ("id", "kind", "family")},
+}
+"""By key, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +68,31 @@ def in_order(cases: Iterable[Read]) -> list[Read]:
 
 def _parsed(content: str, path: str, folder: str) -> list[Read]:
     tree = text.parse(content, path)
-    problems = list(tree.problems)
+    problems, cases = list(tree.problems), []
     try:
-        found = CaseFile.model_validate(tree.values)
+        cases = _placed(CaseFile.model_validate(tree.values).cases)
     except ValidationError as error:
         problems += problems_of(error, tree.values, CaseFile, lambda at: (path, tree.line_of(at)))
-    else:
-        problems += [Problem(what, mend, path, tree.line_of(at), ".".join(at), value)
-                     for at, what, mend, value in faults(found)]  # fmt: skip
+        cases = sound(tree.values, [tuple(map(str, one["loc"])) for one in error.errors(include_url=False)])
+    problems += [Problem(what, mend, path, tree.line_of(at), ".".join(at), value)
+                 for at, what, mend, value in faults(cases)]  # fmt: skip
     if problems:
-        raise InputError(sorted(problems, key=lambda one: one.line or 0))
-    return [Read(case, folder, path, ("cases", str(number)), tree) for number, case in enumerate(found.cases)]
+        raise InputError(sorted(map(_of_a_case, problems), key=lambda one: one.line or 0))
+    return [Read(case, folder, path, ("cases", str(number)), tree) for number, case, _ in cases]
+
+
+def _placed(cases: Iterable[Case]) -> list[Placed]:
+    return [Placed(number, case, tuple(range(len(case.observations)))) for number, case in enumerate(cases)]
+
+
+def _of_a_case(found: Problem) -> Problem:
+    """Return a problem with the mend that case files need where it would be that of scenarios."""
+    last = found.path.rpartition(".")[2]
+    mend = _MENDS.get((last, found.what))
+    return replace(found, mend=mend) if mend is not None and found.file else found
 
 
 def _of_cases(found: Problem) -> Problem:
     """Return a problem of the file as a whole without what it would say of scenario files."""
-    of_scenarios = not found.path and "scenario" in found.mend
-    return replace(found, mend=f"{PAGE} describes the format") if of_scenarios else found
+    of_scenarios = not found.path and ("scenario" in found.mend or "name: chatbot" in found.mend)
+    return replace(found, mend=f'begin with "simkv_cases: 1"; {PAGE} describes the format') if of_scenarios else found

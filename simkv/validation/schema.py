@@ -33,12 +33,36 @@ def _figure(given: Any) -> Any:
     try:
         expected_figure(given)
     except InputError as error:
-        found = error.problems[0]
-        raise PydanticCustomError("quantity", "{reason}", {"reason": found.what, "mend": found.mend}) from None
+        raise _wrong(error.problems[0].what, error.problems[0].mend) from None
     return given
 
 
 Expected = Annotated[float | str, BeforeValidator(_figure)]
+MOST_PLAIN = 1.0
+"""Tolerance as a plain number: who writes more means percent."""
+
+
+def _tolerance(given: Any) -> Any:
+    """Return a tolerance as a share; a text is one in percent."""
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        return given
+    mend = 'write it like 0.1 or "10 %"'
+    try:
+        figure = expected_figure(given)
+    except InputError as error:
+        raise _wrong(error.problems[0].what, mend) from None
+    if figure.unit not in ("", "%", "pp"):
+        raise _wrong("is no share", mend)
+    if not figure.unit and figure.value > MOST_PLAIN:
+        raise _wrong("is more than 1, which is all of it", f'write "{figure.value:g} %" or {figure.value / 100:g}')
+    return figure.value
+
+
+def _wrong(reason: str, mend: str) -> PydanticCustomError:
+    return PydanticCustomError("quantity", "{reason}", {"reason": reason, "mend": mend})
+
+
+Tolerance = Annotated[float, BeforeValidator(_tolerance), Field(ge=0, le=10)]
 
 
 class Source(Section):
@@ -69,8 +93,8 @@ class Observation(Section):
     set: Settings = Field(default_factory=dict, description="Laid over the case's section, by dotted name")
     relative_to: Relative | None = Field(default=None, description="Where the figure is a ratio to another one")
     fitted: bool = Field(default=False, description="Whether a constant of simkv was set with it")
-    tolerance: Annotated[float, Field(ge=0, le=10)] | None = Field(
-        default=None, description="How large the error may be; absent: what the group says"
+    tolerance: Tolerance | None = Field(
+        default=None, description='How large the error may be, like 0.1 or "10 %"; absent: what the group says'
     )
     because: Line | None = Field(default=None, description="The cause, where simkv is known to differ")
 

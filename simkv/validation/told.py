@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -21,11 +22,19 @@ def told(problems: Iterable[Problem], read: Read, question: Question) -> list[Pr
 
 def _told(found: Problem, read: Read, question: Question) -> Problem:
     mend = _FILE_MEND if "--set" in found.mend and found.path.endswith("path") else found.mend
-    named = replace(found, what=f"case {read.case.id}: {found.what}", mend=mend)
+    file, value = (_as_asked(text, read) for text in (found.file, found.value))
+    named = replace(found, what=f"case {read.case.id}: {found.what}", mend=mend, file=file, value=value)
     path = next(_places(found, read, question), None)
     if path is None:
         return named
     return replace(named, file=read.file, line=read.line_of(path), path=".".join((*read.at, *path)))
+
+
+def _as_asked(text: str, read: Read) -> str:
+    """Return a path below the case file's folder as whoever named that file would write it, another text as it is."""
+    if os.path.isabs(read.file) or not text.startswith(read.folder + os.sep):
+        return text
+    return os.path.join(os.path.dirname(read.file), os.path.relpath(text, read.folder))
 
 
 def _places(found: Problem, read: Read, question: Question) -> Iterator[Path]:

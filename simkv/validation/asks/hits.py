@@ -36,6 +36,7 @@ from simkv.kvcache.eviction import COUNTING, DEFAULT_LAMBDA, CountMode
 from simkv.kvcache.replay import Order
 from simkv.kvcache.stack import LruCurve, stack_distances
 from simkv.scenario.base import FilePath, Section, fault
+from simkv.scenario.quantity import Quantity
 from simkv.validation.asks.section import section_of, wanted
 from simkv.validation.question import Question
 from simkv.workload.readers import ReadReport, open_trace
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     Policy = str
 else:
     Policy = Literal[CHOICES]
-Blocks = Annotated[int, Field(strict=True, ge=1, le=10**12)]
+MOST_CAPACITY = 10**12
+Blocks = Annotated[int, Field(strict=True, ge=1, le=MOST_CAPACITY)]
+Tokens = Annotated[int, Quantity("tokens", least=1, most=MOST_CAPACITY)]
 
 
 class Hits(Section):
@@ -64,7 +67,7 @@ class Hits(Section):
     count: Literal["in_cache", "lifetime"] | None = None
     order: Order = "forward"
     capacity_blocks: Blocks | None = None
-    capacity_tokens: Blocks | None = None
+    capacity_tokens: Tokens | None = None
     blocks: Literal["all", "full"] = "all"
 
     @model_validator(mode="after")

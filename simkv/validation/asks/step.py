@@ -29,11 +29,14 @@ from simkv.errors import InputError, Problem
 from simkv.formulas.step import Mode, RooflineStep, step_cost
 from simkv.hardware import Figure, Gpu
 from simkv.scenario.base import Section, fault, locate
+from simkv.scenario.quantity import Quantity
 from simkv.validation.asks.section import section_of
 from simkv.validation.question import Question
 
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
-Tokens = Annotated[int, Field(strict=True, ge=0, le=100_000_000)]
+MOST_TOKENS = 100_000_000
+Tokens = Annotated[int, Quantity("tokens", most=MOST_TOKENS)]
+SomeTokens = Annotated[int, Quantity("tokens", least=1, most=MOST_TOKENS)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MOST_CHUNKS = 200_000
 
@@ -42,9 +45,9 @@ class Prefill(Section):
     """Prompts computed in order, as many tokens a step as the budget lets."""
 
     sequences: Count = 1
-    tokens: Annotated[Tokens, Field(ge=1)]
+    tokens: SomeTokens
     cached_tokens: Tokens = 0
-    budget: Annotated[Tokens, Field(ge=1)] | None = None
+    budget: SomeTokens | None = None
 
     @model_validator(mode="after")
     def _something_to_compute(self) -> Self:
@@ -60,7 +63,7 @@ class Decode(Section):
     """Steps of one batch whose sequences grow by a token each."""
 
     sequences: Count = 1
-    context_tokens: Annotated[Tokens, Field(ge=1)]
+    context_tokens: SomeTokens
     steps: Count = 1
 
 
