@@ -20,6 +20,7 @@ from tests.planner_factory import here
 from tests.validation_factory import SCENARIO, case, case_file, row, seen
 
 ROW = {"id", "metric", "expected", "predicted", "error", "tolerance", "fitted", "pass"}
+TRACE = SCENARIO | {"workload": {"kind": "trace"}}
 
 
 def simkv(*args: str | Path) -> Any:
@@ -41,7 +42,7 @@ def several(folder: Path) -> Path:
         case(id="last", group="cross_check"),
         case(id="long", observations=longer),
         case(id="large", scenario=large, kind="kv"),
-        case(id="waits", data={"workload.path": "no.jsonl"}),
+        case(id="waits", scenario=TRACE, data={"workload.path": "no.jsonl"}),
     )
 
 
@@ -74,7 +75,7 @@ def test_exit_code_is_four_where_one_is_missed(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_skipped_cases_do_not_fail_and_are_told(tmp_path: Path) -> None:
-    done = simkv("--cases", case_file(tmp_path, case(data={"workload.path": "a.jsonl"})))
+    done = simkv("--cases", case_file(tmp_path, case(scenario=TRACE, data={"workload.path": "a.jsonl"})))
     assert done.exit_code == 0 and "skipped: give --data DIR" in done.stdout and "nothing to judge by" in done.stdout
 
 
