@@ -33,7 +33,7 @@ ROWS = [[1, 2, 3], [1, 2, 4], [1, 5], [1, 2, 3]]
 
 def asked(ask: str, section: dict[str, Any], *metrics: str, **more: Any) -> dict[str, float]:
     """Return the answer to one question."""
-    return answer(Question("one", ask, section, tuple(more.pop("settings", {}).items()), metrics, **more))
+    return answer(Question("one", ask, section, tuple(more.pop("settings", {}).items()), metrics, **more)).metrics
 
 
 def judged(tmp_path: Path, ask: str, section: dict[str, Any], *observations: dict[str, Any], **more: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from simkv.estimate import spoken
 from simkv.jobs.execute import execute
 from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
-from simkv.validation.asks import answer, check
+from simkv.validation.asks import answer, check, check_keys
 from simkv.validation.groups import BY_NAME
 from simkv.validation.question import Question, key_of, questions
 from simkv.validation.read import Read
@@ -57,6 +57,10 @@ class _Asked:
     skipped: str = ""
     failed: dict[str, str] = field(default_factory=dict)
     """Why, by the settings that failed."""
+    nothing: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Why a metric has no value, by settings and metric."""
+    warnings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of the runs, by their settings."""
 
 
 @dataclass(slots=True)
@@ -115,7 +119,8 @@ def study(
 def ask(question: Question) -> dict[str, Any]:
     """Answer one question, in a worker; what is wrong with it comes back as plain data."""
     try:
-        return {"metrics": dict(answer(question))}
+        found = answer(question)
+        return {"metrics": found.metrics, "nothing": found.nothing, "warnings": list(found.warnings)}
     except InputError as error:
         return {"problems": [asdict(found) for found in error.problems]}
     except SimkvError as error:
@@ -128,7 +133,8 @@ def _asked(read: Read, data: str | None) -> _Asked:
     absent = [name for (_, path), name in zip(files, names.values(), strict=True) if not os.path.exists(path)]
     if names and (data is None or absent):
         here = f"{data} hasn't got" if data is not None else "give --data DIR, the folder that has"
-        return _Asked(read, skipped=f"{here} {', '.join(absent or names.values())}")
+        skipped = f"{here} {', '.join(absent or names.values())}"
+        return _Asked(read, questions(read.case, files, read.folder), skipped=skipped)
     return _Asked(read, questions(read.case, files, read.folder))
 
 
@@ -142,7 +148,10 @@ def _runs(asked: Sequence[_Asked]) -> dict[str, _Run]:
     for one in asked:
         for key, question in one.questions.items():
             try:
-                found.setdefault(question.work, _Run(question)).ask(one, key, check(question))
+                if one.skipped:
+                    check_keys(question)
+                else:
+                    found.setdefault(question.work, _Run(question)).ask(one, key, check(question))
             except InputError as error:
                 problems += told(error.problems, one.read, question)
     if problems:
@@ -157,7 +166,8 @@ def _keep(run: _Run, outcome: Outcome) -> None:
         raise InputError(list(_told(run, [Problem(**each) for each in found["problems"]])))
     for asked, key in run.askers:
         if "metrics" in found:
-            asked.answers[key] = found["metrics"]
+            asked.answers[key], asked.nothing[key] = found["metrics"], found["nothing"]
+            asked.warnings[key] = tuple(found["warnings"])
         else:
             asked.failed[key] = found["failed"] if outcome.failure is None else outcome.failure.message
 
@@ -172,23 +182,43 @@ def _told(run: _Run, problems: Sequence[Problem]) -> Iterator[Problem]:
 
 def _judged(asked: _Asked, seen: Observation) -> Judged:
     case = asked.read.case
-    name, given = f"{case.id}: {seen.name}", seen.figure.value if seen.figure is not None else None
-    keys = [key_of(seen.set), *([key_of(seen.relative_to.set)] if seen.relative_to is not None else [])]
-    why = asked.skipped or next((asked.failed[key] for key in keys if key in asked.failed), "")
+    given = seen.figure.value if seen.figure is not None else None
+    row = Judged(case, seen, f"{case.id}: {seen.name}", given, None, None)
+    why = asked.skipped or _no_answer(asked, seen)
     if why:
-        return Judged(case, seen, name, given, None, None, "skipped" if asked.skipped else "failed", why)
-    found = asked.answers[keys[0]]
-    predicted = _predicted(seen, *(asked.answers[key] for key in keys))
+        return replace(row, status="skipped" if asked.skipped else "failed", why=why, warnings=_warnings(asked, seen))
+    found, *base = (asked.answers[key] for key, _ in _asked_for(seen))
+    predicted = _predicted(seen, found, *base)
     expected = given if given is not None else found.get(f"{seen.metric}.expected")
     tolerance = seen.tolerance if seen.tolerance is not None else found.get(f"{seen.metric}.tolerance")
+    row = replace(row, expected=expected, warnings=_warnings(asked, seen))
     if predicted is None or expected is None:
         which = "expected" if expected is None else "predicted"
-        return Judged(case, seen, name, expected, None, None, "failed", f"what is {which} is no finite number")
-    if BY_NAME[case.group].difference:
-        return Judged(case, seen, name, expected, predicted, predicted - expected, tolerance=tolerance)
-    if not expected:
-        return Judged(case, seen, name, expected, None, None, "failed", "what is expected is zero, and errors relative")
-    return Judged(case, seen, name, expected, predicted, predicted / expected - 1, tolerance=tolerance)
+        return replace(row, status="failed", why=f"what is {which} is no finite number")
+    difference = BY_NAME[case.group].difference
+    if not (expected or difference):
+        return replace(row, status="failed", why="what is expected is zero, and errors relative")
+    error = predicted - expected if difference else predicted / expected - 1
+    return replace(row, predicted=predicted, error=error, tolerance=tolerance)
+
+
+def _asked_for(seen: Observation) -> list[tuple[str, str]]:
+    """Return the settings and metrics that an observation is made of: its own, and what it is relative to."""
+    found = [(key_of(seen.set), seen.metric)]
+    if seen.relative_to is not None:
+        found.append((key_of(seen.relative_to.set), seen.relative_to.metric or seen.metric))
+    return found
+
+
+def _no_answer(asked: _Asked, seen: Observation) -> str:
+    """Return why there is no prediction; empty where there is one."""
+    found = (asked.failed.get(key) or asked.nothing[key].get(metric, "") for key, metric in _asked_for(seen))
+    return next(filter(None, found), "")
+
+
+def _warnings(asked: _Asked, seen: Observation) -> tuple[str, ...]:
+    """Return what is to be known of the runs behind a prediction, each once."""
+    return tuple(dict.fromkeys(one for key, _ in _asked_for(seen) for one in asked.warnings.get(key, ())))
 
 
 def _predicted(seen: Observation, found: Answers, base: Answers | None = None) -> float | None:

@@ -161,7 +161,7 @@ def _damage_store(rng: Random, file: Path, notes: list[str]) -> None:
             else:
                 store.execute(statement, (value,))
         store.close()
-    except sqlite3.Error:  # damaged before
+    except (sqlite3.Error, ValueError, RecursionError):  # damaged before
         return
 
 

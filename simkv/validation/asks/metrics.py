@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from simkv.errors import InputError, Problem
 from simkv.results.metrics import METRICS
 from simkv.results.result import RunResult
+from simkv.validation.asks.found import NothingError
 
 Rows = dict[str, NDArray[Any]]
 MADE: dict[str, Callable[[dict[str, Any]], float]] = {
@@ -57,11 +58,11 @@ _QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
 def metric_of(result: RunResult, name: str) -> float:
     """Return a number of ``result``.
 
-    Raises InputError for a name that the summary hasn't got, whose value is no number, or that none of the run's
-    requests is of.
+    Raises InputError for a name that the summary hasn't got, or whose value is no number, NothingError where it has a
+    value in other runs and none in this.
     """
     if name in MADE:
-        return MADE[name](result.summary)
+        return _made(result, name)
     if name == OF_ALL:
         return _ttft_of_all(result)
     lane = name.removesuffix(".bytes_per_busy_s")
@@ -74,12 +75,27 @@ def metric_of(result: RunResult, name: str) -> float:
     return _of_rows(result, name, *_chosen(result, some)) if some is not None else _of_summary(result, name)
 
 
+def _made(result: RunResult, name: str) -> float:
+    if not result.summary["requests"]["finished"]:
+        raise NothingError(_unserved(result))
+    try:
+        return MADE[name](result.summary)
+    except ZeroDivisionError:
+        raise NothingError(f"this run has no {name}: nothing takes time in it") from None
+
+
 def _of_summary(result: RunResult, name: str) -> float:
     value: Any = result.summary
     for part in name.split("."):
+        if value is not None and value is not result.summary and part not in (value if isinstance(value, dict) else ()):
+            there = ", ".join(map(str, value)) if isinstance(value, dict) else f"a number before {part}"
+            raise NothingError(f"this run has no {name}; it has {there or 'nothing'}")
         value = value.get(part) if isinstance(value, dict) else None
-    if value is None and name.partition(".")[0] in METRICS:
-        raise _none(name, f"it needs {METRICS[name.partition('.')[0]].needs}")
+    head = METRICS.get(name.partition(".")[0])
+    if value is None and head is not None:
+        served = result.summary["requests"]["finished"]
+        needs = f", it needs {head.needs}" if head.needs else ""
+        raise NothingError(f"this run has no {name}{needs}" if served else _unserved(result))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _unknown(name, "docs/results.md lists the numbers of a run")
     return float(value)
@@ -91,7 +107,7 @@ def _tokens_per_s(result: RunResult, name: str, cls: str) -> float:
     names = result.data.class_names
     chosen = (rows["cls"] == (names.index(cls) if cls in names else -1)) & ~rows["rejected"].astype(bool)
     if not chosen.any():
-        raise _none(name, f"no request that was served is of class {cls!r}")
+        raise NothingError(f"no request that was served is of class {cls!r}")
     tokens = rows["prompt_tokens"][chosen].sum() + rows["output_tokens"][chosen].sum()
     return float(tokens / (rows["finish_s"][chosen].max() - rows["arrival_s"][chosen].min()))
 
@@ -107,7 +123,7 @@ def _lane_rate(result: RunResult, lane: str) -> float:
     """Return the bytes of a lane for each second that it carried something."""
     busy_s = result.data.busy_s[lane]
     if not busy_s:
-        raise _none(f"{lane}.bytes_per_busy_s", "nothing went over it")
+        raise NothingError(f"nothing went over {lane}")
     return result.data.bytes[lane] / busy_s
 
 
@@ -117,6 +133,8 @@ def _chosen(result: RunResult, some: re.Match[str]) -> tuple[Rows, str]:
     by, number, first, last, figure = some.groups()
     least, most = int(first or number), int(last or number)
     place = rows["turn"] if by == "turn" else _order(rows)
+    if by == "request" and most >= len(place):
+        raise NothingError(f"there is no request {most}: {len(place)} arrived, counted from 0")
     chosen = (place >= least) & (place <= most)
     chosen &= ~rows["rejected"].astype(bool)
     return {key: column[chosen] for key, column in rows.items()}, figure
@@ -131,7 +149,7 @@ def _order(rows: Rows) -> NDArray[Any]:
 
 def _of_rows(result: RunResult, name: str, rows: Rows, figure: str) -> float:
     if not len(rows["id"]):
-        raise _none(name, "no request that was served is of it")
+        raise NothingError(f"no request that was served is of {name.partition('.')[0]} {name.split('.')[1]}")
     if figure in SHARES:
         return float(sum(rows[column].sum() for column in SHARES[figure]) / rows["prompt_tokens"].sum())
     time, _, statistic = figure.partition(".")
@@ -148,8 +166,10 @@ def _of_rows(result: RunResult, name: str, rows: Rows, figure: str) -> float:
     return float(np.quantile(values, float(quantile[1]) / 100))
 
 
-def _none(name: str, why: str) -> InputError:
-    return InputError(Problem(f"is of nothing in this run: {why}", "ask for another", path="metric", value=name))
+def _unserved(result: RunResult) -> str:
+    """Return why nobody was served, as the run's own warnings have it."""
+    told = [one["message"].partition(";")[0] for one in result.summary["warnings"] if one["code"] == "rejected"]
+    return ": ".join(("no request was served", *told))
 
 
 def _unknown(name: str, mend: str) -> InputError:

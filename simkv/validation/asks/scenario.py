@@ -21,21 +21,34 @@ from simkv.scenario.problems import nearest
 from simkv.scenario.resolve import Resolved, fill_in, replaced
 from simkv.scenario.shipped import shipped
 from simkv.simulation import run_scenario
+from simkv.validation.asks.found import Found, NothingError
 from simkv.validation.asks.metrics import metric_of
 from simkv.validation.asks.names import check_names
 from simkv.validation.question import Question
 
+_TOLD = (
+    "rejected", "warm_up_too_long", "not_realisable", "beta_clamped", "prefetch_idle", "empty_steps", "unreachable",
+    "too_small", "budget_disagrees",
+)  # fmt: skip
+"""Warnings of a run that isn't quite what was asked for."""
 
-def answer(question: Question) -> dict[str, float]:
+
+def answer(question: Question) -> Found:
     """Run the scenario (at as many seeds as the case asks) and return the mean of each metric."""
     resolved = _compared(_resolved(question), question.metrics)
     first = resolved.scenario.run.seed
     totals: dict[str, float] = defaultdict(float)
+    found = Found()
     for seed in range(first, first + question.seeds):
         result = run_scenario(resolved, seed=seed)
+        found.warnings |= {one["message"]: None for one in result.summary["warnings"] if one["code"] in _TOLD}
         for name in question.metrics:
-            totals[name] += metric_of(result, name)
-    return {name: total / question.seeds for name, total in totals.items()}
+            try:
+                totals[name] += metric_of(result, name)
+            except NothingError as error:
+                found.nothing.setdefault(name, str(error))
+    found.metrics = {name: total / question.seeds for name, total in totals.items() if name not in found.nothing}
+    return found
 
 
 def check(question: Question) -> float:
@@ -57,11 +70,21 @@ def check(question: Question) -> float:
     return found.time_s * question.seeds
 
 
+def check_keys(question: Question) -> None:
+    """Raise InputError for what is wrong with a scenario, a metric or the key of a file, whose files aren't there."""
+    check_names(question.metrics)
+    _loaded(question)
+
+
 def _resolved(question: Question) -> Resolved:
+    return fill_in(_loaded(question))
+
+
+def _loaded(question: Question) -> load.Loaded:
     tree = _tree(question)
     for name, value in (*question.files, *question.settings):
         put(tree.values, tuple(name.split(".")), value)
-    return fill_in(load.from_tree(tree, ()))
+    return load.from_tree(tree, ())
 
 
 def _compared(resolved: Resolved, metrics: Sequence[str]) -> Resolved:
