@@ -204,6 +204,11 @@ def test_table_has_units_of_the_source(tmp_path: Path) -> None:
     assert "550 ms" not in text and "0.55" in text and "+10.0 %" in text
 
 
+def test_lines_do_not_end_between_a_number_and_its_percent() -> None:
+    rows = [row(error=0.1 + k / 1000, kind="k" * k, because="x" * (1 + k % 7), tolerance=0.01) for k in range(1, 60)]
+    assert not [line for line in render(answer_of(rows)).splitlines() if line.strip().startswith(("%", "pp"))]
+
+
 def test_table_says_shares_in_points() -> None:
     assert "+20.0 pp" in render(answer_of([row("hit_curves", 0.2)]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from textwrap import wrap
@@ -29,6 +30,7 @@ _NAME = 50
 _HEAD = ("case", "predicted", "expected", "error", "")
 _RIGHT = (1, 2, 3)
 _HEAD_LINES = 2
+_SHARE, _FAST = re.compile(r"(\d) (?=%|pp\b)"), "\N{NO-BREAK SPACE}"
 
 
 def render(answer: Mapping[str, Any]) -> str:
@@ -109,4 +111,7 @@ def _left_out(answer: Mapping[str, Any]) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return wrap(printable(text), _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+    """Return ``text`` in lines, none of which ends between a number and its percent."""
+    kept = _SHARE.sub(f"\\1{_FAST}", printable(text))
+    lines = wrap(kept, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+    return [line.replace(_FAST, " ") for line in lines]
