@@ -295,6 +295,16 @@ def test_store_taken_away_while_written_is_told(path: Path) -> None:
             store.done("b", {}, 1.0)
 
 
+def test_store_whose_schema_is_no_text_is_told(path: Path) -> None:
+    with Store(path) as store:
+        store.put("name", 1)
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA writable_schema = ON")
+        file.execute("UPDATE sqlite_schema SET sql = CAST(X'b5b5' AS TEXT) WHERE name = 'results'")
+    with pytest.raises(InputError, match="damaged; move it away"):
+        Store.read(path)
+
+
 @pytest.mark.parametrize(
     "harm", ["DROP TABLE meta", "UPDATE meta SET value = '{'", "UPDATE results SET answer = '{', label = 'meta'"]
 )

@@ -331,7 +331,7 @@ def _told(path: Path) -> Iterator[None]:
         if known is None:
             raise
         raise _refusal(path, *known) from error
-    except orjson.JSONDecodeError as error:
+    except (orjson.JSONDecodeError, UnicodeDecodeError) as error:  # SQLite's own words may quote what is no UTF-8
         raise _refusal(path, *_DAMAGED) from error
     except OSError as error:
         reason = "no space is left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -131,7 +132,8 @@ def _damage_table(rng: Random, file: Path, notes: list[str]) -> None:
     else:
         table[name] = -table[name] if table[name].dtype.kind in "if" else None
     notes.append(f"{name}: {kind}")
-    table.to_parquet(file, index=False)
+    with contextlib.suppress(ValueError):  # renamed twice
+        table.to_parquet(file, index=False)
 
 
 _STATEMENTS = (
