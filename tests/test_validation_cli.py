@@ -242,13 +242,19 @@ def test_rows_say_under_which_settings_a_figure_is() -> None:
 def test_kind_in_points_is_told_in_points() -> None:
     rows = [row("tiered_serving", -0.344, kind="k"), row("hit_curves", -0.3, kind="k"), row(error=0.3, kind="j")]
     answer = answer_of(rows)
-    kinds = [(one["kind"], one["group"], one["median"]) for one in answer["summary"]["kinds"]]
-    assert [(kind, group) for kind, group, _ in kinds] == [
-        ("k", "tiered_serving"), ("k", "hit_curves"), ("j", "compute")]  # fmt: skip
+    kinds = [(one["kind"], one["groups"], one["median"]) for one in answer["summary"]["kinds"]]
+    assert [one[:2] for one in kinds] == [("k", ["tiered_serving"]), ("k", ["hit_curves"]), ("j", ["compute"])]
     assert [value for *_, value in kinds] == pytest.approx([0.344, 0.3, 0.3])
-    assert "(k, tiered_serving) 34.4 %, at most 25 %: MISSED" in render(answer)
+    assert "(k) 34.4 %, at most 25 %: MISSED" in render(answer)
     assert "| k | hit_curves | 1 | 0 | 30.0 pp | 30.0 pp | MISSED |" in page(answer)
-    assert "(k, hit_curves) 30.0 pp, at most 25 pp: MISSED" in render(answer_of(rows[1:2]))
+    assert "(k) 30.0 pp, at most 25 pp: MISSED" in render(answer_of(rows[1:2]))
+
+
+def test_kind_in_two_groups_of_relative_errors_is_one() -> None:
+    answer = answer_of([row("tiered_serving", 0.5, kind="k"), row(error=0.1, kind="k")])
+    [kind] = answer["summary"]["kinds"]
+    assert kind["groups"] == ["tiered_serving", "compute"] and kind["median"] == pytest.approx(0.3)
+    assert "| k | tiered_serving, compute | 2 |" in page(answer)
 
 
 def test_page_has_every_row_and_target() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from simkv import __version__
 from simkv.validation.groups import ANY_KIND, GROUPS, Group
-from simkv.validation.judge import Target, by_kind, group_target, tally, targets, tolerance_of, within
+from simkv.validation.judge import Kind, Target, by_kind, group_target, tally, targets, tolerance_of, within
 from simkv.validation.schema import Relative, Source
 from simkv.validation.study import Judged
 
@@ -89,7 +89,7 @@ def _summary(rows: Sequence[Judged]) -> dict[str, Any]:
     return {
         "pass": all(target.holds for target in held),
         "targets": [_target(target) for target in held],
-        "kinds": [_kind(kind, group, ones) for (kind, group), ones in by_kind(rows).items()],
+        "kinds": [_kind(kind) for kind in by_kind(rows)],
         "misses": [_miss(row) for row in rows if _misses(row)],
         "cases": len({row.case.id for row in rows}),
         **{name: getattr(found, name) for name in ("observations", "judged", "fitted", "skipped", "failed", "outside")},
@@ -103,10 +103,13 @@ def _target(target: Target) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kind(kind: str, group: str, rows: Sequence[Judged]) -> dict[str, Any]:
-    found = tally(rows)
+def _kind(kind: Kind) -> dict[str, Any]:
+    found = tally(kind.rows)
     holds = None if found.median is None else found.median <= ANY_KIND
-    return {"kind": kind, "group": group, **asdict(found), "limit": ANY_KIND, "pass": holds}
+    return {
+        "kind": kind.name, "groups": kind.groups, "difference": kind.difference, **asdict(found),
+        "limit": ANY_KIND, "pass": holds,
+    }  # fmt: skip
 
 
 def _misses(row: Judged) -> bool:

@@ -38,7 +38,7 @@ class Target:
     limit: float
     holds: bool
     group: GroupName | None = None
-    """Whose target it is, or where its worst kind is."""
+    """Whose target it is; of the worst kind the first that it is in."""
     of: str = "median"
     """What the value is: a ``median`` of absolute errors, or a number of ``cases``."""
     worst: str | None = None
@@ -73,16 +73,29 @@ def tally(rows: Sequence[Judged]) -> Tally:
     )  # fmt: skip
 
 
-def by_kind(rows: Sequence[Judged]) -> dict[tuple[str, GroupName], list[Judged]]:
-    """Return the published measurements among ``rows`` by their kind and group, in order.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Published measurements of one kind whose errors are of one sort: differences don't mix with relative errors."""
 
-    A kind that is in two groups is two: differences of shares don't mix with relative errors.
-    """
-    kinds: dict[tuple[str, GroupName], list[Judged]] = {}
+    name: str
+    difference: bool
+    rows: list[Judged]
+
+    @property
+    def groups(self) -> list[GroupName]:
+        """In which groups they are, in order."""
+        return list(dict.fromkeys(row.case.group for row in self.rows))
+
+
+def by_kind(rows: Sequence[Judged]) -> list[Kind]:
+    """Return the published measurements among ``rows`` by their kind, in order."""
+    kinds: dict[tuple[str, bool], Kind] = {}
     for row in rows:
-        if BY_NAME[row.case.group].measured:
-            kinds.setdefault((kind_of(row), row.case.group), []).append(row)
-    return kinds
+        group = BY_NAME[row.case.group]
+        if group.measured:
+            key = (kind_of(row), group.difference)
+            kinds.setdefault(key, Kind(*key, [])).rows.append(row)
+    return list(kinds.values())
 
 
 def group_target(name: GroupName, rows: Sequence[Judged]) -> Target | None:
@@ -105,14 +118,12 @@ def targets(rows: Sequence[Judged]) -> list[Target]:
 
 
 def _worst_kind(rows: Sequence[Judged]) -> Target | None:
-    of_kinds = {kind: tally(ones).median for kind, ones in by_kind(rows).items()}
-    medians = {kind: value for kind, value in of_kinds.items() if value is not None}
+    medians = [(value, kind) for kind in by_kind(rows) if (value := tally(kind.rows).median) is not None]
     if not medians:
         return None
-    worst = max(medians, key=lambda kind: medians[kind])
-    kind, group = worst
+    value, worst = max(medians, key=lambda one: one[0])
     name = "largest median error of a kind of measurements"
-    return Target(name, medians[worst], ANY_KIND, medians[worst] <= ANY_KIND, group, worst=kind)
+    return Target(name, value, ANY_KIND, value <= ANY_KIND, worst.groups[0], worst=worst.name)
 
 
 def _median(name: str, rows: Sequence[Judged], limit: float, group: GroupName | None = None) -> Target | None:

@@ -64,8 +64,8 @@ def _targets(answer: Mapping[str, Any]) -> str:
     of_shares = differences(answer)
     lines = _list(target_line(target, of_shares) for target in answer["summary"]["targets"])
     kinds = [
-        (kind["kind"], kind["group"], str(kind["judged"]), str(kind["fitted"]),
-         *(size(kind[name], of_shares[kind["group"]]) for name in ("median", "largest")), verdict(kind["pass"]))
+        (kind["kind"], ", ".join(kind["groups"]), str(kind["judged"]), str(kind["fitted"]),
+         *(size(kind[name], kind["difference"]) for name in ("median", "largest")), verdict(kind["pass"]))
         for kind in answer["summary"]["kinds"]
     ]  # fmt: skip
     head = ("Kind", "Group", "Judged", "Fitted", "Median error", "Largest", "At most 25 % or pp")

@@ -97,7 +97,7 @@ def target_line(target: Mapping[str, Any], differences: Mapping[str, bool]) -> s
     of_shares, cases = differences.get(target["group"] or "", False), target["of"] == "cases"
     value = f"{target['value']:.0f}" if cases else size(target["value"], of_shares)
     limit = f"{target['limit']:.0f}" if cases else limit_of(target["limit"], of_shares)
-    worst = f" ({', '.join(dict.fromkeys((target['worst'], target['group'])))})" if target["worst"] else ""
+    worst = f" ({target['worst']})" if target["worst"] else ""
     name = f"{target['group']}: {target['name']}" if cases else target["name"]
     return f"{name}{worst} {value}, at most {limit}: {verdict(target['pass'])}"
 
