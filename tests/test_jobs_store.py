@@ -300,7 +300,7 @@ def test_store_whose_schema_is_no_text_is_told(path: Path) -> None:
         store.put("name", 1)
     with sqlite3.connect(path) as file:
         file.execute("PRAGMA writable_schema = ON")
-        file.execute("UPDATE sqlite_schema SET sql = CAST(X'b5b5' AS TEXT) WHERE name = 'results'")
+        file.execute("UPDATE sqlite_schema SET sql = 'x', name = CAST(X'b5b5' AS TEXT) WHERE name = 'results'")
     with pytest.raises(InputError, match="damaged; move it away"):
         Store.read(path)
 
