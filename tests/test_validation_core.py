@@ -134,8 +134,6 @@ def problems(path: Path, data: Path | None = None) -> list[Problem]:
         ({"observations": [seen(metric="tokens_per_s", expected=3)]},
          "observations.0.metric", "no metric", "total_tokens_per_s"),
         ({"observations": [seen(metric="turn.1.tft_s")]}, "observations.0.metric", "no metric", "turn.0.ttft_s"),
-        ({"observations": [seen(metric="itl_s.mean", set={"workload.output_tokens": 1})]},
-         "observations.0.metric", "needs more than one output token", ""),
         ({"scenario": SCENARIO | {"workload": {"kind": "trace", "path": "gone.jsonl"}}},
          "scenario.workload.path", "no such file", "--data"),
         ({"observations": [seen(relative_to={"metric": "hits"})]},
@@ -183,7 +181,7 @@ def test_file_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
         ("throughput", "did you mean output_tokens_per_s, total_tokens_per_s, requests_per_s?"),
         ("slo.attainment", "did you mean slo_attainment.overall?"),
         ("hit_rate.cpu", "did you mean hit_rate.dram? hit_rate has vram, dram,"),
-        ("hit_rate.total", "1 - hit_rate.miss"),
+        ("hit_rate.overall", "did you mean hit_rate.total?"),
         ("ttft_s.median", "did you mean ttft_s.p50?"),
         ("ttft_ms.avg", "did you mean ttft_s.mean?"),
         ("P99_TTFT", "did you mean ttft_s.p99?"),
@@ -280,10 +278,11 @@ def test_cases_that_ask_the_same_share_a_run(tmp_path: Path, monkeypatch: pytest
     assert [row.id for row in rows] == ["two: makespan_s", "other: e2e_s.mean"]
 
 
-def test_shared_run_without_a_figure_names_who_asked_for_it(tmp_path: Path) -> None:
+def test_shared_run_without_a_figure_fails_who_asked_for_it(tmp_path: Path) -> None:
     other = case(id="other", scenario=SCENARIO | {"name": "other"}, observations=[seen(metric="turn.3.ttft_s")])
-    [problem] = problems(case_file(tmp_path, case(), other))
-    assert problem.path == "cases.1.observations.0.metric" and "case other" in problem.what
+    found = studied(case_file(tmp_path, case(), other))
+    assert [(row.case.id, row.status) for row in found] == [("two", "judged"), ("other", "failed")]
+    assert "turn 3" in found[1].why
 
 
 def test_longest_runs_are_begun_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,3 +82,17 @@ def test_key_of_a_file_is_checked_where_the_file_is_not_there(tmp_path: Path, da
         studied(case_file(tmp_path, case(scenario=trace, data=data)))
     [row] = studied(case_file(tmp_path, case(scenario=trace, data={"workload.path": "x.jsonl"})))
     assert row.status == "skipped" and "x.jsonl" in row.why
+
+
+def test_hit_rate_of_all_tiers_and_time_an_output_token_of_one_turn(tmp_path: Path) -> None:
+    turns = {"kind": "sessions", "requests": 6, "arrival": {"process": "constant", "rate": "1 req/s"}, "turns": 2,
+             "think_time": "1s", "prompt_tokens": 40, "output_tokens": 5}  # fmt: skip
+    scenario = SCENARIO | {"engine": {"block_tokens": 8}, "run": {"warm_up": "0s"}, "workload": turns}
+    asked = ("hit_rate.total", "hit_rate.miss", "turns.0-1.hit_rate", "turn.1.hit_rate", "turn.1.tpot_s", "tpot_s.mean")
+    rows = studied(case_file(tmp_path, case(scenario=scenario, group="hit_curves", observations=[
+        seen(metric=metric, expected=0.5) for metric in asked])))  # fmt: skip
+    found = {row.observation.metric: row.predicted for row in rows}
+    assert found["hit_rate.total"] == pytest.approx(1 - found["hit_rate.miss"], rel=1e-12)
+    assert found["turn.1.hit_rate"] > found["hit_rate.total"] > 0.2
+    assert found["hit_rate.total"] == pytest.approx(found["turns.0-1.hit_rate"], rel=1e-12)
+    assert found["turn.1.tpot_s"] == pytest.approx(0.1) == found["tpot_s.mean"]

@@ -29,18 +29,20 @@ MADE: dict[str, Callable[[dict[str, Any]], float]] = {
     "total_tokens_per_s": lambda s: (s["prompt_tokens"] + s["output_tokens"]) / s["makespan_s"],
     "prompt_tokens_per_s": lambda s: s["prompt_tokens"] / s["makespan_s"],
     "output_tokens_per_makespan_s": lambda s: s["output_tokens"] / s["makespan_s"],
+    "hit_rate.total": lambda s: 1 - s["hit_rate"]["miss"],
     "decode_s": lambda s: s["e2e_s"]["mean"] - s["ttft_s"]["mean"],
     "decode_tokens_per_s": lambda s: (
         (s["output_tokens"] - s["requests"]["finished"]) / (s["e2e_s"]["mean"] - s["ttft_s"]["mean"])
     ),
 }
-"""``decode_*``: of one static batch, from its first output token on."""
+"""``hit_rate.total``: of all tiers together; ``decode_*``: of one static batch, from its first output token on."""
 OF_ALL = "ttft_s.mean_of_all"
 LANES = ("h2d", "d2h", "ssd_read", "ssd_write")
 TIMES: dict[str, Callable[[Rows], NDArray[Any]]] = {
     "ttft_s": lambda rows: rows["first_token_s"] - rows["arrival_s"],
     "e2e_s": lambda rows: rows["finish_s"] - rows["arrival_s"],
     "queue_s": lambda rows: rows["queue_time_s"],
+    "tpot_s": lambda rows: _tpot_s(rows),
 }
 SHARES: dict[str, tuple[str, ...]] = {
     "hit_rate": ("hit_vram_tokens", "hit_dram_tokens", "hit_ssd_tokens"),
@@ -156,6 +158,8 @@ def _of_rows(result: RunResult, name: str, rows: Rows, figure: str) -> float:
     if time not in TIMES:
         raise _unknown(name, f"its figure is one of {_words((*TIMES, *SHARES))}")
     values = TIMES[time](rows)
+    if not len(values):
+        raise NothingError(f"this run has no {name}, it needs more than one output token")
     if statistic in ("", "mean"):
         return float(values.mean())
     if statistic == "max":
@@ -164,6 +168,12 @@ def _of_rows(result: RunResult, name: str, rows: Rows, figure: str) -> float:
     if quantile is None:
         raise _unknown(name, "its statistic is mean, max, or a quantile such as p50 or p99")
     return float(np.quantile(values, float(quantile[1]) / 100))
+
+
+def _tpot_s(rows: Rows) -> NDArray[Any]:
+    """Return the seconds an output token after the first, of requests that have more than one."""
+    several = rows["output_tokens"] > 1
+    return ((rows["finish_s"] - rows["first_token_s"])[several]) / (rows["output_tokens"][several] - 1)  # type: ignore[no-any-return]
 
 
 def _unserved(result: RunResult) -> str:

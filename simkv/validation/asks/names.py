@@ -41,13 +41,10 @@ CALLED = {
     **dict.fromkeys(("latency", "e2e_latency", "mean_latency"), ("e2e_s.mean",)),
     **dict.fromkeys(("duration", "total_time", "runtime"), ("makespan_s",)),
     **dict.fromkeys(("inter_token_latency", "tbt"), ("itl_s.mean",)),
+    **dict.fromkeys(("hit_rate.overall", "hit_rate.all", "hit_rate.hit"), ("hit_rate.total",)),
 }
 """What others call a whole metric."""
 SAID = {
-    **dict.fromkeys(
-        ("hit_rate.total", "hit_rate.overall", "hit_rate.all", "hit_rate.hit"),
-        "it is 1 - hit_rate.miss: ask for hit_rate.miss, and expect what is missed",
-    ),
     **dict.fromkeys(
         ("max_rate", "max_throughput", "max_qps", "capacity"),
         "no single run finds it: ask for slo_attainment.overall, or for a latency, at the rate that was found "
