@@ -181,6 +181,7 @@ def test_file_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
         ("throughput", "did you mean output_tokens_per_s, total_tokens_per_s, requests_per_s?"),
         ("slo.attainment", "did you mean slo_attainment.overall?"),
         ("hit_rate.cpu", "did you mean hit_rate.dram? hit_rate has vram, dram,"),
+        ("hit_rate", "hit_rate.miss, hit_rate.ceiling, hit_rate.total"),
         ("hit_rate.overall", "did you mean hit_rate.total?"),
         ("ttft_s.median", "did you mean ttft_s.p50?"),
         ("ttft_ms.avg", "did you mean ttft_s.mean?"),

@@ -73,7 +73,8 @@ def _known(name: str) -> bool:
 
 def _below(metric: Metric) -> tuple[str, ...]:
     """Return what a metric has below it; ``("",)``: it is a number itself."""
-    return tuple(metric.shape.split(", ")) if metric.shape else ("",)
+    made = [name.partition(".")[2] for name in MADE if name.startswith(f"{metric.name}.")]
+    return (*metric.shape.split(", "), *made) if metric.shape else ("",)
 
 
 def _mend(name: str) -> str:
