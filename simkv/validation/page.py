@@ -111,7 +111,7 @@ def _by_case(said: Iterable[tuple[str, str]]) -> str:
     found: dict[str, dict[str, None]] = {}
     for text, case in said:
         found.setdefault(text, {})[case] = None
-    return _list(f"{text}: {', '.join(cases)}" for text, cases in found.items())
+    return _list(f"{text.rstrip('.')}: {', '.join(cases)}" for text, cases in found.items())
 
 
 def _case(row: Mapping[str, Any]) -> str:
