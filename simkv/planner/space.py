@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
+from simkv import units
 from simkv.errors import InfeasibleError, InputError, Problem, SimkvError
 from simkv.planner.prices import check_names, one_currency, unit_price
 from simkv.planner.types import Candidate, Unit
@@ -24,6 +25,8 @@ MOST = 5_000
 LOAD_OF = ("workload", "run", "slo", "classes", "cost")
 """Sections that say what is asked and not what is chosen."""
 COUNT, HOSTS = "replicas.count", "replicas.hosts"
+MOST_MACHINES = 1024
+"""Replicas or hosts, as in scenarios."""
 AS_LOGGED = ("engine.num_gpu_blocks", "engine.kv_cache_tokens")
 """What an engine said of its KV pool: true of one machine, model and split alone."""
 OTHER_POOL = ("hardware", "model", "replicas.tensor_parallel", "engine.kv_dtype", "engine.weight_dtype",
@@ -31,6 +34,7 @@ OTHER_POOL = ("hardware", "model", "replicas.tensor_parallel", "engine.kv_dtype"
 """What changes it."""
 OF_A_HOST = ("tiers.dram.capacity", "tiers.ssd.capacity", "replicas.tensor_parallel", COUNT, HOSTS)
 """What one machine may have and another not."""
+_NUMBERS = f"write whole numbers from 1 to {MOST_MACHINES:,}"
 _UNSAID = ("hardware", "engine.preset")
 """What a candidate's name has the value of alone."""
 
@@ -137,6 +141,10 @@ def _checked(axes: Sequence[Axis], file: str) -> int:
             problems.append(axis.problem("says what is asked, which a plan doesn't choose", "vary it with simkv sweep"))
         elif axis.span is not None:
             problems.append(axis.problem("has no step", "write it like 100GiB:400GiB:100GiB, or list the values"))
+        elif axis.path in (COUNT, HOSTS):
+            wrong = (value for value in axis.values if _number(value) is None)
+            what = f"is no number of {'replicas' if axis.path == COUNT else 'hosts'}"
+            problems += [axis.problem(what, _NUMBERS, value) for value in wrong]
     if problems:
         raise InputError(problems)
     combinations = prod(len(axis.values) for axis in axes)
@@ -166,7 +174,7 @@ def _choice(
     base: Case, plan: Plan, axes: Sequence[Axis], values: dict[str, str], freed: Sequence[str]
 ) -> Choice | LeftOut:
     """Return one combination as one unit of it, or why it can't be."""
-    counts = {axis.path: int(values[axis.name]) for axis in axes if axis.path in (COUNT, HOSTS)}
+    counts = {axis.path: _number(values[axis.name]) for axis in axes if axis.path in (COUNT, HOSTS)}
     chosen = [axis for axis in axes if axis.path not in (COUNT, HOSTS)]
     settings = (*assignments(chosen, values), *freed)
     named = _named(axes, values, "")
@@ -188,7 +196,16 @@ def _choice(
     return Choice(Candidate(named, values, case, unit), resolved, units)
 
 
-def _counted(full: int, counts: Mapping[str, int]) -> tuple[int, int | None]:
+def _number(value: str) -> int | None:
+    """Return a number of replicas or hosts; None: it is none."""
+    try:
+        found = units.parse(value, "count")
+    except units.QuantityError:
+        return None
+    return int(found) if 1 <= found <= MOST_MACHINES and found == int(found) else None
+
+
+def _counted(full: int, counts: Mapping[str, int | None]) -> tuple[int, int | None]:
     """Return the replicas of a unit that can have ``full`` of them, and the number of units where that is given."""
     hosts, count = counts.get(HOSTS), counts.get(COUNT)
     if count is None:
