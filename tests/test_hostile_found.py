@@ -84,7 +84,7 @@ def test_part_of_a_report_that_is_no_text_is_none(make: Callable[[Any], object])
         make([-1])
 
 
-def test_sweep_whose_settings_are_no_texts_is_called_damaged(tmp_path: Path) -> None:
+def test_sweep_whose_settings_or_numbers_are_none_is_called_damaged(tmp_path: Path) -> None:
     scenario = str(ROOT / "scenarios" / "chatbot.yaml")
     grid = ("--grid", "engine.max_num_seqs=8,16", "--jobs", "1", "--set", FEW[0], "--set", FEW[1])
     assert simkv("sweep", scenario, *grid, "--out", "s", where=tmp_path).returncode == 0
@@ -92,4 +92,9 @@ def test_sweep_whose_settings_are_no_texts_is_called_damaged(tmp_path: Path) -> 
         with sqlite3.connect(tmp_path / "s" / "sweep.sqlite") as store:
             store.execute("UPDATE points SET params = ?", [json.dumps({"engine.max_num_seqs": wrong})])
         shown = simkv("sweep", "show", "s", "--objective", "ttft_s.p95:min", where=tmp_path)
+        assert shown.returncode == 2 and "it is damaged" in shown.stderr
+    for name in ("number", "points"):
+        with sqlite3.connect(tmp_path / "s" / "sweep.sqlite") as store:
+            store.execute("UPDATE meta SET value = json_set(value, ?, 'x')", [f"$.{name}"])
+        shown = simkv("sweep", "show", "s", where=tmp_path)
         assert shown.returncode == 2 and "it is damaged" in shown.stderr

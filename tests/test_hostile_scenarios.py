@@ -284,6 +284,21 @@ def test_warm_tiers_of_ages_are_refused_before_anything_passes(workload: str) ->
         resolve_text(written, "s.yaml")
 
 
+def test_plan_whose_first_run_takes_long_says_so_and_how_long_when_it_has_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from simkv.cli.planning import _Teller
+    from simkv.cli.progress import Progress
+
+    teller = _Teller(Progress())
+    teller._start_s -= 60
+    for done in (0, 0, 1, 0, 1):
+        teller("confirming", done, 2)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "this plan takes long: confirming, 0 of 2 runs after 60 s; Ctrl-C keeps what is finished"
+    assert second.endswith("1 of 2 runs after 60 s, 60 s more for these; Ctrl-C keeps what is finished")
+
+
 def test_plan_that_takes_long_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
     from simkv.cli.planning import _Teller
     from simkv.cli.progress import Progress

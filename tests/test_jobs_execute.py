@@ -141,6 +141,13 @@ def test_execute_report_counts_after_each_outcome(log: Path, two: Workers, tmp_p
     assert [done.total for done in seen] == [3] * 3 + [None] * 3
 
 
+def test_execute_says_that_it_waits_while_no_job_ends(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simkv.jobs.execute._LOOK_S", 0.02)
+    waited: list[int] = []
+    outcomes = execute([Job("a", time.sleep, (0.3,))], two, waiting=lambda: waited.append(1))
+    assert [one.status for one in outcomes] == ["done"] and len(waited) >= 3
+
+
 def test_execute_lazy_jobs_are_drawn_one_ahead(log: Path, two: Workers) -> None:
     drawn = 0
 

@@ -90,7 +90,7 @@ def test_search_finds_what_brute_force_finds(seed: int) -> None:
 def test_search_is_the_same_in_whatever_order_workers_end(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = "{vary: {engine.max_num_seqs: [1, 2], hardware.step_time: [100ms, 200ms]}}"
     once = quick(plan)
-    monkeypatch.setattr(means, "execute", lambda *args: iter(list(execute(*args))[::-1]))
+    monkeypatch.setattr(means, "execute", lambda *args, **more: iter(list(execute(*args, **more))[::-1]))
     again = quick(plan)
     assert [(one.candidate.name, one.score, one.capacity.load) for one in once.candidates] == [
         (one.candidate.name, one.score, one.capacity.load) for one in again.candidates
@@ -303,10 +303,10 @@ def test_search_failures_come_in_the_order_of_candidates(monkeypatch: pytest.Mon
     inner, failure = means.execute, Failure("SimkvError", "broken")
 
     def left_out(order: int) -> list[str]:
-        def failing(jobs: Sequence[Job], *others: Any) -> list[Outcome]:
+        def failing(jobs: Sequence[Job], *others: Any, **more: Any) -> list[Outcome]:
             ended = [
                 one if one.job.label.endswith("4") else replace(one, answer=None, failure=failure)
-                for one in inner(jobs, *others)
+                for one in inner(jobs, *others, **more)
             ]
             return ended[::order]
 

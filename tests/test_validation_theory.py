@@ -135,6 +135,7 @@ def test_oracle_where_no_theory_is_asked_is_an_error(tmp_path: Path, ask: str, g
     [
         (QUEUE | {"system": "mm7"}, "queue.system"),
         (QUEUE | {"load": 1.0}, "queue.load"),
+        (QUEUE | {"load": 1e-308}, "queue.load"),
         (QUEUE | {"load": float("nan")}, "queue.load"),
         (QUEUE | {"requests": 10}, "queue.requests"),
         (QUEUE | {"requests": 10**9}, "queue.requests"),

@@ -59,22 +59,23 @@ def carry_out(
 
 
 class _Teller:
-    """Shows how far a search is, and says once that it takes long."""
+    """Shows how far a search is; says that it takes long, and once more how long when that can be told."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
         self._start_s = time.monotonic()
-        self._said = False
+        self._said: set[bool] = set()
+        """Whether a run had ended then."""
 
     def __call__(self, doing: str, done: int, todo: int) -> None:
         """Note that ``done`` of the ``todo`` runs that are known of by now have ended."""
         self._shown(done / todo if todo else 0.0, doing)
         elapsed_s = time.monotonic() - self._start_s
-        if not self._said and elapsed_s > _LONG_S and done < todo:
-            self._said = True
-            about = long(elapsed_s * (todo - done) / max(1, done))
-            text = f"this plan takes long: {doing}, {done:,} of {todo:,} runs after {long(elapsed_s)}, {about} more"
-            self._shown.say(f"{text} for these; Ctrl-C keeps what is finished")
+        if elapsed_s > _LONG_S and done < todo and not self._said & {True, done > 0}:
+            self._said.add(done > 0)
+            about = f", {long(elapsed_s * (todo - done) / done)} more for these" if done else ""
+            text = f"this plan takes long: {doing}, {done:,} of {todo:,} runs after {long(elapsed_s)}"
+            self._shown.say(f"{text}{about}; Ctrl-C keeps what is finished")
 
 
 def show(result: PlanResult, folder: Path, names: Sequence[str], engines: Sequence[str], as_json: bool) -> None:

@@ -182,13 +182,19 @@ class _Simulator:
         before, later = self._own, self._later
         self._later = 0
 
-        def tell(done: Done) -> None:
-            self._own = before + done.finished - done.kept
-            left = len(jobs) - done.finished + later
-            if self._report is not None:
-                self._report(self._own / max(1, self._own + left), f"{done.finished:,}/{len(jobs) + later:,} runs")
+        finished = 0
 
-        return {outcome.job.key: outcome for outcome in execute(jobs, self._workers, self._store, tell)}
+        def tell() -> None:
+            left = len(jobs) - finished + later
+            if self._report is not None:
+                self._report(self._own / max(1, self._own + left), f"{finished:,}/{len(jobs) + later:,} runs")
+
+        def ended(done: Done) -> None:
+            nonlocal finished
+            finished, self._own = done.finished, before + done.finished - done.kept
+            tell()
+
+        return {one.job.key: one for one in execute(jobs, self._workers, self._store, ended, tell)}
 
 
 def _jobs(curve: str, ask: Ask) -> list[Job]:

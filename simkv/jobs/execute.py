@@ -53,8 +53,9 @@ def execute(
     workers: Workers,
     store: Store | None = None,
     report: Callable[[Done], None] | None = None,
+    waiting: Callable[[], None] | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of each job, as they come; ``report`` is called after each.
+    """Yield the outcome of each job, as they come; ``report`` is called after each, ``waiting`` while none ends.
 
     Answers that ``store`` has are taken from it (first, where ``jobs`` is a sequence); every new one is committed to
     it before it is yielded, and a job that failed in a run before is tried again. Jobs with equal keys are done
@@ -67,7 +68,7 @@ def execute(
         finished = store.finished()
         jobs = sorted(jobs, key=lambda job: job.key not in finished)
     failed = kept = 0
-    for ended, outcome in enumerate(_Execution(workers, store).outcomes(jobs), start=1):
+    for ended, outcome in enumerate(_Execution(workers, store, waiting).outcomes(jobs), start=1):
         failed += outcome.status == "failed"
         kept += outcome.kept
         if report is not None:
@@ -106,9 +107,10 @@ class _Task:
 class _Execution:
     """One call of :func:`execute`."""
 
-    def __init__(self, workers: Workers, store: Store | None) -> None:
+    def __init__(self, workers: Workers, store: Store | None, waiting: Callable[[], None] | None) -> None:
         self._place = workers.place
         self._store = store
+        self._waiting = waiting
         self._tasks: dict[str, _Task] = {}
         self._ready: deque[_Task] = deque()
         self._running: dict[Future[Returned], _Task] = {}
@@ -188,6 +190,8 @@ class _Execution:
                 future = self._ended.get(timeout=_LOOK_S)
             except Empty:
                 self._place.check()
+                if self._waiting is not None:
+                    self._waiting()
             else:
                 self._back.append((future, self._running.pop(future)))
         self._take_ended()

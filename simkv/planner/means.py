@@ -29,7 +29,13 @@ class Means:
 
         ``further``: how many jobs come after these.
         """
-        for done, outcome in enumerate(execute(jobs, self.workers, self.store), start=1):
+        done = 0
+
+        def tell() -> None:
             if self.report is not None:
                 self.report(doing, done, len(jobs) + further)
+
+        for outcome in execute(jobs, self.workers, self.store, waiting=tell):
+            done += 1
+            tell()
             yield outcome

@@ -87,6 +87,8 @@ def _damaged(store: Store) -> InputError:
 
 
 def _result(store: Store, command: dict[str, Any]) -> SweepResult:
+    if not all(isinstance(command[name], int) for name in ("number", "points")):
+        raise ValueError("a number that is none")
     first, keys, ended = command["number"] * _APART, set(), []
     for row in store.points():
         if row.position < first:

@@ -26,7 +26,7 @@ MEMORY_BYTES = 3 << 30
 PEAK_BYTES = 1 << 30
 """Resident memory above which an answer is a fault even so."""
 LIMIT_S = 20.0
-LONG = re.compile(r"this \w+ takes|about .+ for [\d,]+ more runs?")
+LONG = re.compile(r"this \w+ takes|these \w+ take|about .+ for [\d,]+ more runs?")
 """What stderr says of work that takes long."""
 _HEAVY = (".calibrate", ".pdf", ".cluster", ".__main__")
 _LOOK_S = 0.5

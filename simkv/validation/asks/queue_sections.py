@@ -8,7 +8,9 @@ from pydantic import Field, model_validator
 
 from simkv.scenario.base import Discriminated, Section, fault
 
-Load = Annotated[float, Field(gt=0, lt=1)]
+LEAST_LOAD = 1e-3
+"""Where hardly anybody waits."""
+Load = Annotated[float, Field(ge=LEAST_LOAD, lt=1)]
 Requests = Annotated[int, Field(strict=True, ge=1000, le=1_000_000)]
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 Weight = Annotated[float, Field(gt=0, le=1e6)]
