@@ -78,6 +78,18 @@ def test_queue_of_too_few_requests_says_that_it_tells_nothing() -> None:
         asked("queue", QUEUE | {"system": "mm1", "load": 0.9, "requests": 2000}, "wait_s")
 
 
+@pytest.mark.parametrize(
+    ("section", "metric"),
+    [
+        ({"system": "mmc", "load": 0.001, "servers": 1000}, "wait_s"),  # for which nobody waits, by theory too
+        ({"system": "priority", "load": 0.5, "shares": [1.0, 1e-300]}, "wait_s_1"),
+    ],
+)
+def test_queue_in_which_nobody_waits_is_unknown(section: dict[str, Any], metric: str) -> None:
+    with pytest.raises(InputError, match=rf"queue\.requests: leave {metric} unknown"):
+        asked("queue", section | {"requests": 1000}, metric)
+
+
 def test_tandem_waits_as_the_slower_server_alone_in_either_order() -> None:
     ssd_slower = asked("queue", TANDEM, "wait_s", "ssd_wait_s")
     link_slower = asked("queue", TANDEM | {"ssd": 0.2, "link": 0.4}, "wait_s")
