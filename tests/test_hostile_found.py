@@ -88,13 +88,13 @@ def test_sweep_whose_settings_or_numbers_are_none_is_called_damaged(tmp_path: Pa
     scenario = str(ROOT / "scenarios" / "chatbot.yaml")
     grid = ("--grid", "engine.max_num_seqs=8,16", "--jobs", "1", "--set", FEW[0], "--set", FEW[1])
     assert simkv("sweep", scenario, *grid, "--out", "s", where=tmp_path).returncode == 0
-    for wrong in ([1], True):
+    for wrong in ({"engine.max_num_seqs": [1]}, {"engine.max_num_seqs": True}, {"other": "8"}):
         with sqlite3.connect(tmp_path / "s" / "sweep.sqlite") as store:
-            store.execute("UPDATE points SET params = ?", [json.dumps({"engine.max_num_seqs": wrong})])
+            store.execute("UPDATE points SET params = ?", [json.dumps(wrong)])
         shown = simkv("sweep", "show", "s", "--objective", "ttft_s.p95:min", where=tmp_path)
         assert shown.returncode == 2 and "it is damaged" in shown.stderr
-    for name in ("number", "points"):
+    for name, value in (("points", "x"), ("number", 1 << 40), ("number", "x"), ("axes.p", "x")):
         with sqlite3.connect(tmp_path / "s" / "sweep.sqlite") as store:
-            store.execute("UPDATE meta SET value = json_set(value, ?, 'x')", [f"$.{name}"])
+            store.execute("UPDATE meta SET value = json_set(value, ?, ?)", [f"$.{name}", value])
         shown = simkv("sweep", "show", "s", where=tmp_path)
         assert shown.returncode == 2 and "it is damaged" in shown.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ SCENARIO = "scenario.yaml"
 _META = "command"
 _APART = 1 << 32
 """Positions of one command's points come after those of the commands before it."""
+_MOST_COMMANDS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def keep_points(store: Store, command: Command, points: Sequence[Point]) -> None
     """Keep what is asked for, so that the folder can be read while it is being answered."""
     before = store.get_meta(_META)
     try:
-        number = int(before["number"]) + 1 if before else 0
+        number = _number(before) + 1 if before else 0
     except (TypeError, KeyError, ValueError) as error:
         raise _damaged(store) from error
     first = number * _APART
@@ -87,15 +88,15 @@ def _damaged(store: Store) -> InputError:
 
 
 def _result(store: Store, command: dict[str, Any]) -> SweepResult:
-    if not all(isinstance(command[name], int) for name in ("number", "points")):
-        raise ValueError("a number that is none")
-    first, keys, ended = command["number"] * _APART, set(), []
+    _check(command)
+    number = _number(command)
+    first, keys, ended = number * _APART, set(), []
     for row in store.points():
         if row.position < first:
             continue
         keys.add(row.key)
         params = dict(json.loads(row.params))
-        if not all(isinstance(value, str) for value in params.values()):
+        if params.keys() != command["axes"].keys() or not _texts(params.values()):
             raise ValueError("a setting that is not as people write it")
         point = Point(params, row.seed, row.key)
         if row.kept is not None and (one := ended_of(point, row.kept)) is not None:
@@ -103,6 +104,26 @@ def _result(store: Store, command: dict[str, Any]) -> SweepResult:
     elsewhere = len(store.finished() - keys)
     pending = command["points"] - len(ended)
     return SweepResult(command["scenario"], command["axes"], tuple(ended), pending, elsewhere, tuple(command["notes"]))
+
+
+def _check(command: dict[str, Any]) -> None:
+    """Raise ValueError for a command that isn't as it was kept."""
+    axes: dict[str, list[str]] = command["axes"]
+    values = all(isinstance(those, list) and _texts(those) for those in axes.values())
+    if not (values and isinstance(command["points"], int) and _texts([command["scenario"], *command["notes"]])):
+        raise ValueError("a command that is none")
+
+
+def _number(command: dict[str, Any]) -> int:
+    """Return how many commands came before one; raises ValueError for what is no such number."""
+    found = command["number"]
+    if not isinstance(found, int) or not 0 <= found < _MOST_COMMANDS:
+        raise ValueError("a number that is none")
+    return found
+
+
+def _texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def ended_of(point: Point, kept: Kept) -> Ended | None:
