@@ -91,6 +91,11 @@ def test_estimate_grows_with_requests_and_with_what_is_asked_of_them() -> None:
     assert estimate(few, audit=True).time_s > estimate(few, audit=False).time_s
 
 
+def test_estimate_of_a_link_that_carries_nothing_is_of_what_is_left() -> None:
+    without, with_it = (scenario("article-p03-concurrency", *sets) for sets in (("link.h2d=0 GB/s",), ()))
+    assert 0 < estimate(without).time_s <= estimate(with_it).time_s
+
+
 @pytest.mark.parametrize(
     ("name", "sets"),
     [

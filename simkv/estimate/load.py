@@ -97,7 +97,8 @@ def _service(resolved: Resolved) -> Callable[[Request, int], float]:
     assumed = AssumedService(cost(resolved), scenario.engine.max_num_seqs, scenario.replicas.count)
     users = max(1.0, (_at_once(scenario.workload) or 0) / _USERS)
     below_bytes = max(0.0, 1 - (scenario.offload.residency or 0.0)) * kv_bytes_of_token(resolved)
-    below_s = below_bytes / link_config(resolved).h2d_bytes_per_s
+    rate = link_config(resolved).h2d_bytes_per_s
+    below_s = below_bytes / rate if rate else 0.0  # over a link that carries nothing nobody is served, says the run
 
     def stay_s(request: Request, under_way: int) -> float:
         there = ceil(under_way * users)
