@@ -15,6 +15,7 @@ from simkv.formulas.step import step_cost
 from simkv.results.result import RunResult
 from simkv.scenario.resolve import resolve_text
 from simkv.simulation import run_scenario
+from simkv.validation.asks.found import NothingError
 from simkv.validation.asks.metrics import metric_of
 from tests.sim_factory import run, same, system_config
 
@@ -204,17 +205,20 @@ def test_mean_of_all_counts_refused_requests_with_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "why"),
     [
-        "turn.9.ttft_s",
-        "turn.0.speed",
-        "turn.0.ttft_s.mode",
-        "request.999.ttft_s",
-        "ssd_write.bytes_per_busy_s",
-        "turn.x",
+        ("turn.9.ttft_s", "is of turn 9"),
+        ("request.999.ttft_s", "no request 999: 2 arrived"),
+        ("ssd_write.bytes_per_busy_s", "nothing went over ssd_write"),
     ],
 )
-def test_metric_that_is_of_nothing_is_refused_by_name(name: str) -> None:
+def test_metric_that_is_of_nothing_says_so(name: str, why: str) -> None:
+    with pytest.raises(NothingError, match=why):
+        metric_of(result(ABSTRACT, "workload.requests=2"), name)
+
+
+@pytest.mark.parametrize("name", ["turn.0.speed", "turn.0.ttft_s.mode", "turn.x"])
+def test_metric_that_is_none_is_refused_by_name(name: str) -> None:
     found = result(ABSTRACT, "workload.requests=2")
     with pytest.raises(InputError, match=name.replace(".", r"\.")):
         metric_of(found, name)

@@ -145,7 +145,7 @@ def test_a_resolved_scenario_that_would_grow_or_break_the_reader_is_refused(text
 )  # fmt: skip
 def test_a_sweep_whose_file_was_changed_by_hand_is_refused_by_name(change: str, tmp_path: Path) -> None:
     with Store(tmp_path / "sweep.sqlite") as store:
-        keep_points(store, Command("s", {}, 1, ()), [Point({"p": "0.3"}, 0, "k")])
+        keep_points(store, Command("s", {"p": ["0.3"]}, 1, ()), [Point({"p": "0.3"}, 0, "k")])
         store.done("k", {"ttft_s": {"mean": 1.0}}, 1.0)
     assert len(read_sweep(tmp_path).ended) == 1
     with closing(sqlite3.connect(tmp_path / "sweep.sqlite")) as file, file:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from simkv.errors import InputError
 from simkv.results.result import RunResult
 from simkv.scenario.resolve import Resolved, resolve_text
 from simkv.simulation import run_scenario
 from simkv.units import parse
+from simkv.validation.asks.found import NothingError
 from simkv.validation.asks.metrics import metric_of
 
 FILE = files("simkv") / "data" / "validation" / "tiered_serving_llmd.yaml"
@@ -151,6 +151,6 @@ def test_tokens_per_second_of_a_stage_are_over_its_own_time() -> None:
     assert metric_of(result, "classes.stage-2.ttft_s.mean") == result.summary["classes"]["stage-2"]["ttft_s"]["mean"]
 
 
-def test_tokens_per_second_of_no_class_are_refused() -> None:
-    with pytest.raises(InputError, match="stage-9"):
+def test_tokens_per_second_of_no_class_are_of_nothing() -> None:
+    with pytest.raises(NothingError, match="stage-9"):
         metric_of(staged(), "classes.stage-9.total_tokens_per_s")
