@@ -16,6 +16,7 @@ from simkv.scenario.as_measured import Measured
 from simkv.scenario.batch_schema import BATCH_PRESETS
 from simkv.scenario.plan_schema import Plan
 from simkv.scenario.resolve import Resolved, replaced
+from simkv.scenario.schema import MOST_MACHINES
 from simkv.sweeps.axes import Axis, assignments, section_axes
 from simkv.sweeps.names import short
 from simkv.sweeps.simulate import Case, Written
@@ -25,8 +26,6 @@ MOST = 5_000
 LOAD_OF = ("workload", "run", "slo", "classes", "cost")
 """Sections that say what is asked and not what is chosen."""
 COUNT, HOSTS = "replicas.count", "replicas.hosts"
-MOST_MACHINES = 1024
-"""Replicas or hosts, as in scenarios."""
 AS_LOGGED = ("engine.num_gpu_blocks", "engine.kv_cache_tokens")
 """What an engine said of its KV pool: true of one machine, model and split alone."""
 OTHER_POOL = ("hardware", "model", "replicas.tensor_parallel", "engine.kv_dtype", "engine.weight_dtype",
@@ -202,7 +201,7 @@ def _number(value: str) -> int | None:
         found = units.parse(value, "count")
     except units.QuantityError:
         return None
-    return int(found) if 1 <= found <= MOST_MACHINES and found == int(found) else None
+    return int(found) if 1 <= found <= MOST_MACHINES else None
 
 
 def _counted(full: int, counts: Mapping[str, int | None]) -> tuple[int, int | None]:

@@ -103,10 +103,14 @@ class Scorers(Section):
     poll: Annotated[Time, Field(description="How often it asks replicas, which tell as of their last step")] = 0.05
 
 
+MOST_MACHINES = 1024
+"""Replicas, or hosts of them."""
+
+
 class Replicas(Section):
-    count: Annotated[int, Quantity("count", least=1, most=1024)] = 1
+    count: Annotated[int, Quantity("count", least=1, most=MOST_MACHINES)] = 1
     tensor_parallel: Annotated[int, Quantity("count", least=1, most=64)] = 1
-    hosts: Annotated[int, Quantity("count", least=1, most=1024)] = Field(
+    hosts: Annotated[int, Quantity("count", least=1, most=MOST_MACHINES)] = Field(
         default=1, description="Replicas are dealt to the hosts in turn; those of one host share its DRAM and SSD"
     )
     router: Literal["round_robin", "least_loaded", "prefix_aware", "scored"] = "round_robin"

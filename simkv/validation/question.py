@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from simkv.validation.schema import Case
+from simkv.validation.schema import Case, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,13 @@ def key_of(settings: dict[str, Any]) -> str:
     return yaml.safe_dump(settings, sort_keys=True)
 
 
+def asked_for(seen: Observation) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the settings and metrics that an observation is made of: its own, and what it is relative to."""
+    yield seen.set, seen.metric
+    if seen.relative_to is not None:
+        yield seen.relative_to.set, seen.relative_to.metric or seen.metric
+
+
 def questions(case: Case, files: tuple[tuple[str, str], ...], folder: str) -> dict[str, Question]:
     """Return the questions of a case by :func:`key_of` their settings."""
     wanted: dict[str, _Wanted] = {}
@@ -80,6 +87,4 @@ def questions(case: Case, files: tuple[tuple[str, str], ...], folder: str) -> di
 
 def _parts(case: Case) -> Iterator[tuple[dict[str, Any], str]]:
     for seen in case.observations:
-        yield seen.set, seen.metric
-        if seen.relative_to is not None:
-            yield seen.relative_to.set, seen.relative_to.metric or seen.metric
+        yield from asked_for(seen)

@@ -15,7 +15,7 @@ from simkv.jobs.job import Job, Outcome
 from simkv.jobs.workers import Workers
 from simkv.validation.asks import answer, check, check_keys
 from simkv.validation.groups import BY_NAME
-from simkv.validation.question import Question, key_of, questions
+from simkv.validation.question import Question, asked_for, key_of, questions
 from simkv.validation.read import Read
 from simkv.validation.schema import Case, Observation
 from simkv.validation.told import told
@@ -203,11 +203,8 @@ def _judged(asked: _Asked, seen: Observation) -> Judged:
 
 
 def _asked_for(seen: Observation) -> list[tuple[str, str]]:
-    """Return the settings and metrics that an observation is made of: its own, and what it is relative to."""
-    found = [(key_of(seen.set), seen.metric)]
-    if seen.relative_to is not None:
-        found.append((key_of(seen.relative_to.set), seen.relative_to.metric or seen.metric))
-    return found
+    """Return what an observation is made of, as answers are kept: by the key of its settings, and the metric."""
+    return [(key_of(settings), metric) for settings, metric in asked_for(seen)]
 
 
 def _no_answer(asked: _Asked, seen: Observation) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from simkv.errors import Problem
 from simkv.scenario.text import Path
-from simkv.validation.question import Question, key_of
+from simkv.validation.question import Question, asked_for, key_of
 from simkv.validation.read import Read
 
 _FILE_MEND = "name it from the case file's folder, or in the case's data and the folder that has it with --data"
@@ -69,11 +69,10 @@ def _set(path: Path, read: Read, question: Question) -> Iterator[Path]:
 
 def asked_by(number: int, read: Read) -> Iterator[tuple[dict[str, object], str, Path]]:
     """Yield settings, metric and place of what an observation asks."""
-    seen = read.case.observations[number]
     here = ("observations", str(number))
-    yield seen.set, seen.metric, here
-    if seen.relative_to is not None:
-        yield seen.relative_to.set, seen.relative_to.metric or seen.metric, (*here, "relative_to")
+    places = (here, (*here, "relative_to"))
+    for (settings, metric), place in zip(asked_for(read.case.observations[number]), places, strict=False):
+        yield settings, metric, place
 
 
 def _within(path: Path, key: Path) -> bool:

@@ -94,9 +94,8 @@ def _mend(name: str) -> str:
 def _near(name: str) -> list[str]:
     """Return the metrics that are likely meant: by what others call them, by their letters, by their words."""
     valid = _valid()
-    for called, meant in CALLED.items():
-        if name.lower() == called:
-            return list(meant)
+    if name.lower() in CALLED:
+        return list(CALLED[name.lower()])
     spelt = _respelt(name)
     if spelt in valid:
         return [spelt]
